@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+
+#define SECOND ((int64_t)1000)
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
+#define KIB    ((int64_t)1024)
+#define MIB    (1024 * KIB)
+
+#define AT(member) offsetof(struct config, member)
+
+/* clang-format off */
+static const struct config_key keys[] = {
+	{"server", "listen", CONFIG_STRING, AT(listen), "127.0.0.1", 0, 0, false,
+	 "Address to listen on: an IPv4 or IPv6 address, or several with blanks between them."},
+	{"server", "port", CONFIG_INT, AT(port), "7411", 0, 65535, false,
+	 "TCP port; 0 takes a free one and logs it."},
+	{"server", "max_clients", CONFIG_INT, AT(max_clients), "25000", 1, 1000000, true,
+	 "Connections at once; one more is answered BUSY and closed. Capped by the open-files limit less 64."},
+	{"server", "max_line", CONFIG_SIZE, AT(max_line), "64k", 1 * KIB, 16 * MIB, true,
+	 "Longest inline command, and longest argument that is not a payload."},
+	{"server", "max_args", CONFIG_INT, AT(max_args), "1024", 16, 1000000, true,
+	 "Most arguments of one command."},
+	{"server", "max_payload", CONFIG_SIZE, AT(max_payload), "1m", 1 * KIB, 256 * MIB, true,
+	 "Most bytes of one command, all its arguments together."},
+	{"server", "max_pipeline", CONFIG_INT, AT(max_pipeline), "1024", 1, 1000000, true,
+	 "Commands of one connection in flight; past that its socket is not read until some are answered."},
+	{"server", "output_limit", CONFIG_SIZE, AT(output_limit), "4m", 64 * KIB, 1024 * MIB, true,
+	 "Replies a client may leave unread before it is closed; at an eighth of it its commands are no longer read."},
+	{"server", "idle_timeout", CONFIG_DURATION, AT(idle_timeout), "12h", 0, 365 * DAY, true,
+	 "A connection that says nothing for so long is closed; 0 keeps it."},
+	{"server", "partial_timeout", CONFIG_DURATION, AT(partial_timeout), "30s", 100, DAY, true,
+	 "Longest time a command may take to arrive once its first byte has, and a reply to be taken."},
+	{"server", "drain_timeout", CONFIG_DURATION, AT(drain_timeout), "15s", 0, HOUR, true,
+	 "Longest time that SIGTERM waits for commands in flight and confirms."},
+	{"server", "users_file", CONFIG_STRING, AT(users_file), "", 0, 0, true,
+	 "File of users and their rights; empty: no AUTH is asked and everyone may do everything."},
+	{"server", "log_level", CONFIG_STRING, AT(log_level), "notice", 0, 0, true,
+	 "error, warning, notice, info or debug."},
+
+	{"redis", "host", CONFIG_STRING, AT(redis_host), "127.0.0.1", 0, 0, false, "Address or name of Redis."},
+	{"redis", "port", CONFIG_INT, AT(redis_port), "6379", 1, 65535, false, "Port of Redis."},
+	{"redis", "user", CONFIG_STRING, AT(redis_user), "", 0, 0, false, "ACL user; empty: the default user."},
+	{"redis", "password", CONFIG_SECRET, AT(redis_password), "", 0, 0, false, "Password; better password_file."},
+	{"redis", "password_file", CONFIG_STRING, AT(redis_password_file), "", 0, 0, false,
+	 "File with the password; a relative name is a systemd credential."},
+	{"redis", "db", CONFIG_INT, AT(redis_db), "0", 0, 1023, false, "Database number."},
+	{"redis", "prefix", CONFIG_STRING, AT(redis_prefix), "muster:", 0, 0, false, "What every key begins with."},
+	{"redis", "partitions", CONFIG_INT, AT(partitions), "48", 1, 48, false,
+	 "Slices of departments and queues. Written into Redis at the first start and fixed from then on."},
+	{"redis", "timeout", CONFIG_DURATION, AT(redis_timeout), "5s", 50, HOUR, true,
+	 "Longest wait for a reply of Redis; then the link is dropped and what waited gets UNAVAILABLE."},
+	{"redis", "max_inflight", CONFIG_SIZE, AT(redis_max_inflight), "64m", 1 * MIB, 4096 * MIB, true,
+	 "Bytes under way to Redis; past that commands get BUSY."},
+	{"redis", "lease", CONFIG_DURATION, AT(lease), "10s", 500, HOUR, false,
+	 "How long a partition stays with a daemon that has stopped renewing it."},
+
+	{"amqp", "host", CONFIG_STRING, AT(amqp_host), "127.0.0.1", 0, 0, false, "Address or name of RabbitMQ."},
+	{"amqp", "port", CONFIG_INT, AT(amqp_port), "5672", 1, 65535, false, "Port of RabbitMQ."},
+	{"amqp", "user", CONFIG_STRING, AT(amqp_user), "guest", 0, 0, false, "User."},
+	{"amqp", "password", CONFIG_SECRET, AT(amqp_password), "guest", 0, 0, false, "Password; better password_file."},
+	{"amqp", "password_file", CONFIG_STRING, AT(amqp_password_file), "", 0, 0, false,
+	 "File with the password; a relative name is a systemd credential."},
+	{"amqp", "vhost", CONFIG_STRING, AT(amqp_vhost), "/", 0, 0, false, "Virtual host."},
+	{"amqp", "heartbeat", CONFIG_DURATION, AT(amqp_heartbeat), "15s", SECOND, HOUR, false,
+	 "Heartbeat interval asked for; the link is dropped after two without a byte."},
+	{"amqp", "confirm_window", CONFIG_INT, AT(amqp_confirm_window), "1000", 1, 65536, true,
+	 "Notices published and not yet confirmed, at most."},
+	{"amqp", "delays", CONFIG_STRING, AT(amqp_delays), "5s 30s 5m", 0, 0, false,
+	 "Waits before the second and later tries of a dead notice; after the last it is parked."},
+
+	{"mysql", "host", CONFIG_STRING, AT(mysql_host), "127.0.0.1", 0, 0, false, "Address or name of MySQL or MariaDB."},
+	{"mysql", "port", CONFIG_INT, AT(mysql_port), "3306", 1, 65535, false, "Port."},
+	{"mysql", "socket", CONFIG_STRING, AT(mysql_socket), "", 0, 0, false, "Unix socket; goes before host and port."},
+	{"mysql", "user", CONFIG_STRING, AT(mysql_user), "muster", 0, 0, false, "User."},
+	{"mysql", "password", CONFIG_SECRET, AT(mysql_password), "", 0, 0, false, "Password; better password_file."},
+	{"mysql", "password_file", CONFIG_STRING, AT(mysql_password_file), "", 0, 0, false,
+	 "File with the password; a relative name is a systemd credential."},
+	{"mysql", "database", CONFIG_STRING, AT(mysql_database), "muster", 0, 0, false, "Database; must exist."},
+	{"mysql", "timeout", CONFIG_DURATION, AT(mysql_timeout), "30s", 100, HOUR, true,
+	 "Longest wait for one statement; then the link is dropped and the work begun again."},
+	{"mysql", "tls_ca", CONFIG_STRING, AT(mysql_tls_ca), "", 0, 0, false,
+	 "CA file; when set, TLS is required and the server's certificate is verified."},
+
+	{"day", "timezone", CONFIG_STRING, AT(timezone), "", 0, 0, false,
+	 "Zone of the work day, such as Europe/Berlin; empty: the system's."},
+	{"day", "day_start", CONFIG_TIME, AT(day_start), "04:00", 0, DAY - 1, false,
+	 "Local time at which a work date begins; it ends at the next one."},
+	{"day", "shift_start", CONFIG_TIME, AT(shift_start), "09:00", 0, DAY - 1, true,
+	 "Check in by this local time, inclusive."},
+	{"day", "shift_end", CONFIG_TIME, AT(shift_end), "18:00", 0, DAY - 1, true,
+	 "Check out from this local time, inclusive."},
+	{"day", "debounce", CONFIG_DURATION, AT(debounce), "30s", 0, HOUR, true,
+	 "Punches of one person and direction closer than this count as one; all are kept."},
+	{"day", "max_punches", CONFIG_INT, AT(max_punches), "100", 4, 1000, true,
+	 "Most punches of one person on one work date."},
+	{"day", "accept_past", CONFIG_DURATION, AT(accept_past), "7d", HOUR, 60 * DAY, true,
+	 "How far back an event time may lie."},
+	{"day", "accept_future", CONFIG_DURATION, AT(accept_future), "5m", 0, DAY, true,
+	 "How far ahead of the daemon's clock an event time may lie."},
+	{"day", "close_delay", CONFIG_DURATION, AT(close_delay), "5m", 0, DAY, true,
+	 "From the end of a work date to its close."},
+	{"day", "close_auto", CONFIG_BOOL, AT(close_auto), "yes", 0, 0, true,
+	 "Close days by the clock; otherwise only DAY.CLOSE does."},
+	{"day", "dir_cache", CONFIG_INT, AT(dir_cache), "2000000", 1000, 100000000, true,
+	 "Employees whose department the daemon remembers; about 110 bytes each."},
+};
+/* clang-format on */
+
+const struct config_key *config_keys(size_t *ret_count)
+{
+	*ret_count = ARRAY_LEN(keys);
+	return keys;
+}
+
+static bool is_text(const struct config_key *key)
+{
+	return key->type == CONFIG_STRING || key->type == CONFIG_SECRET;
+}
+
+static char **text_at(struct config *c, const struct config_key *key)
+{
+	return (char **)((char *)c + key->offset);
+}
+
+static int64_t *number_at(struct config *c, const struct config_key *key)
+{
+	return (int64_t *)((char *)c + key->offset);
+}
+
+static bool *flag_at(struct config *c, const struct config_key *key)
+{
+	return (bool *)((char *)c + key->offset);
+}
+
+struct unit {
+	const char *suffix;
+	int64_t factor;
+};
+
+static const struct unit durations[] = {{"", SECOND}, {"ms", 1}, {"s", SECOND}, {"m", MINUTE}, {"h", HOUR}, {"d", DAY}};
+static const struct unit sizes[] = {{"", 1}, {"k", KIB}, {"m", MIB}};
+
+static bool parse_scaled(const char *text, const struct unit *units, size_t count, int64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	long long n = strtoll(text, &end, 10);
+	if (end == text || errno != 0)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (strcasecmp(end, units[i].suffix) == 0)
+			return !__builtin_mul_overflow((int64_t)n, units[i].factor, ret);
+	}
+	return false;
+}
+
+static bool parse_time_of_day(const char *text, int64_t *ret)
+{
+	int hour, minute, second = 0, used = 0;
+
+	if (sscanf(text, "%2d:%2d%n:%2d%n", &hour, &minute, &used, &second, &used) < 2 || text[used] != '\0')
+		return false;
+	if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
+		return false;
+	*ret = hour * HOUR + minute * MINUTE + second * SECOND;
+	return true;
+}
+
+static bool parse_bool(const char *text, bool *ret)
+{
+	static const char *const yes[] = {"yes", "true", "on", "1"};
+	static const char *const no[] = {"no", "false", "off", "0"};
+
+	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
+		if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+			*ret = strcasecmp(text, yes[i]) == 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const char *expected(enum config_type type)
+{
+	static const char *const words[] = {
+		[CONFIG_STRING] = "text",
+		[CONFIG_SECRET] = "text",
+		[CONFIG_INT] = "a whole number",
+		[CONFIG_BOOL] = "yes or no",
+		[CONFIG_DURATION] = "a duration such as 250ms, 30s, 5m, 12h or 7d",
+		[CONFIG_SIZE] = "a size such as 4096, 64k or 1m",
+		[CONFIG_TIME] = "a time of day such as 04:00",
+	};
+	return words[type];
+}
+
+static void add_number(struct buf *out, enum config_type type, int64_t n)
+{
+	if (type == CONFIG_TIME) {
+		buf_addf(out, "%02d:%02d", (int)(n / HOUR), (int)(n / MINUTE % 60));
+		if (n % MINUTE != 0)
+			buf_addf(out, ":%02d", (int)(n / SECOND % 60));
+	} else if (type == CONFIG_DURATION) {
+		const struct unit *u = &durations[1];
+		for (size_t i = 2; i < ARRAY_LEN(durations); i++) {
+			if (n != 0 && n % durations[i].factor == 0)
+				u = &durations[i];
+		}
+		buf_addf(out, "%lld%s", (long long)(n / u->factor), n == 0 ? "s" : u->suffix);
+	} else if (type == CONFIG_SIZE) {
+		const struct unit *u = &sizes[0];
+		for (size_t i = 1; i < ARRAY_LEN(sizes); i++) {
+			if (n != 0 && n % sizes[i].factor == 0)
+				u = &sizes[i];
+		}
+		buf_addf(out, "%lld%s", (long long)(n / u->factor), u->suffix);
+	} else {
+		buf_add_i64(out, n);
+	}
+}
+
+static const struct config_key *find(const char *section, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	}
+	return NULL;
+}
+
+static bool parse_number(const struct config_key *key, const char *value, int64_t *ret)
+{
+	switch (key->type) {
+	case CONFIG_DURATION:
+		return parse_scaled(value, durations, ARRAY_LEN(durations), ret);
+	case CONFIG_SIZE:
+		return parse_scaled(value, sizes, ARRAY_LEN(sizes), ret);
+	case CONFIG_TIME:
+		return parse_time_of_day(value, ret);
+	default:
+		return parse_scaled(value, sizes, 1, ret);
+	}
+}
+
+int config_set(struct config *c, const char *section, const char *name, const char *value, struct buf *errors)
+{
+	const struct config_key *key = find(section, name);
+	int64_t n;
+
+	if (key == NULL) {
+		buf_addf(errors, "[%s] %s: no such key", section, name);
+		return -1;
+	}
+	if (is_text(key)) {
+		free(*text_at(c, key));
+		*text_at(c, key) = xstrdup(value);
+		return 0;
+	}
+	if (key->type == CONFIG_BOOL) {
+		if (parse_bool(value, flag_at(c, key)))
+			return 0;
+	} else if (parse_number(key, value, &n)) {
+		if (n >= key->min && n <= key->max) {
+			*number_at(c, key) = n;
+			return 0;
+		}
+		buf_addf(errors, "[%s] %s = %s: expected ", section, name, value);
+		add_number(errors, key->type, key->min);
+		buf_add_str(errors, " to ");
+		add_number(errors, key->type, key->max);
+		return -1;
+	}
+	buf_addf(errors, "[%s] %s = %s: expected %s", section, name, value, expected(key->type));
+	return -1;
+}
+
+void config_init(struct config *c)
+{
+	struct buf errors = BUF_INIT;
+
+	*c = (struct config){0};
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (config_set(c, keys[i].section, keys[i].name, keys[i].fallback, &errors) != 0)
+			abort(); /* a default outside its own range: the unit test walks the table */
+	}
+	buf_release(&errors);
+}
+
+void config_release(struct config *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		if (is_text(&keys[i]))
+			free(*text_at(c, &keys[i]));
+	}
+	*c = (struct config){0};
+}
+
+struct load {
+	struct config *config;
+	const char *path;
+	struct buf *errors;
+	int faults;
+};
+
+static int on_value(void *user, const char *section, const char *name, const char *value)
+{
+	struct load *load = user;
+	struct buf fault = BUF_INIT;
+
+	if (config_set(load->config, section, name, value, &fault) != 0) {
+		buf_addf(load->errors, "%s: %s\n", load->path, fault.data);
+		load->faults++;
+	}
+	buf_release(&fault);
+	return 1;
+}
+
+/* The first line of a secret's file, without its end. */
+static int read_secret(const char *name, char **dst, struct buf *errors)
+{
+	char path[4096], line[1024];
+	const char *folder = getenv("CREDENTIALS_DIRECTORY");
+
+	if (name[0] != '/' && folder != NULL)
+		snprintf(path, sizeof(path), "%s/%s", folder, name);
+	else
+		snprintf(path, sizeof(path), "%s", name);
+	FILE *f = fopen(path, "re");
+	if (f == NULL) {
+		buf_addf(errors, "%s: can't read the password file: %s\n", path, strerror(errno));
+		return -1;
+	}
+	bool got = fgets(line, sizeof(line), f) != NULL;
+	fclose(f);
+	if (!got) {
+		buf_addf(errors, "%s: the password file is empty\n", path);
+		return -1;
+	}
+	line[strcspn(line, "\r\n")] = '\0';
+	free(*dst);
+	*dst = xstrdup(line);
+	explicit_bzero(line, sizeof(line));
+	return 0;
+}
+
+static int read_secrets(struct config *c, struct buf *errors)
+{
+	int faults = 0;
+
+	if (c->redis_password_file[0] != '\0')
+		faults += read_secret(c->redis_password_file, &c->redis_password, errors) != 0;
+	if (c->amqp_password_file[0] != '\0')
+		faults += read_secret(c->amqp_password_file, &c->amqp_password, errors) != 0;
+	if (c->mysql_password_file[0] != '\0')
+		faults += read_secret(c->mysql_password_file, &c->mysql_password, errors) != 0;
+	return faults;
+}
+
+static int check_together(const struct config *c, const char *path, struct buf *errors)
+{
+	int faults = 0;
+
+	if (c->shift_start >= c->shift_end) {
+		buf_addf(errors, "%s: [day] shift_start: expected a time before shift_end\n", path);
+		faults++;
+	}
+	if (c->shift_start < c->day_start) {
+		buf_addf(errors, "%s: [day] shift_start: expected a time not before day_start\n", path);
+		faults++;
+	}
+	return faults;
+}
+
+int config_load(struct config *c, const char *path, struct buf *errors)
+{
+	struct load load = {.config = c, .path = path, .errors = errors};
+
+	int line = ini_parse(path, on_value, &load);
+	if (line < 0) {
+		buf_addf(errors, "%s: can't read it: %s\n", path, strerror(errno));
+		load.faults++;
+	} else if (line > 0) {
+		buf_addf(errors, "%s: line %d: expected [section], key = value, or a comment\n", path, line);
+		load.faults++;
+	}
+	load.faults += read_secrets(c, errors);
+	load.faults += check_together(c, path, errors);
+	if (load.faults == 0)
+		return 0;
+	config_release(c);
+	config_init(c);
+	return -1;
+}
+
+static bool same(struct config *a, struct config *b, const struct config_key *key)
+{
+	if (is_text(key))
+		return strcmp(*text_at(a, key), *text_at(b, key)) == 0;
+	if (key->type == CONFIG_BOOL)
+		return *flag_at(a, key) == *flag_at(b, key);
+	return *number_at(a, key) == *number_at(b, key);
+}
+
+void config_reload(struct config *c, struct config *from, struct buf *restart)
+{
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct config_key *key = &keys[i];
+		if (same(c, from, key))
+			continue;
+		if (!key->reload) {
+			buf_addf(restart, "%s%s.%s", restart->len > 0 ? " " : "", key->section, key->name);
+		} else if (is_text(key)) {
+			char *old = *text_at(c, key);
+			*text_at(c, key) = *text_at(from, key);
+			*text_at(from, key) = old;
+		} else if (key->type == CONFIG_BOOL) {
+			*flag_at(c, key) = *flag_at(from, key);
+		} else {
+			*number_at(c, key) = *number_at(from, key);
+		}
+	}
+}
+
+void config_value(const struct config *c, const struct config_key *key, struct buf *out)
+{
+	struct config *m = (struct config *)(uintptr_t)c; /* only read through it */
+
+	if (key->type == CONFIG_SECRET)
+		buf_add_str(out, **text_at(m, key) != '\0' ? "(hidden)" : "");
+	else if (key->type == CONFIG_STRING)
+		buf_add_str(out, *text_at(m, key));
+	else if (key->type == CONFIG_BOOL)
+		buf_add_str(out, *flag_at(m, key) ? "yes" : "no");
+	else
+		add_number(out, key->type, *number_at(m, key));
+}
+
+void config_sample(struct buf *out)
+{
+	const char *section = "";
+
+	buf_add_str(out, "# Configuration of musterd. Every key with its default; `musterd --check-config FILE` checks one.\n");
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct config_key *key = &keys[i];
+		if (strcmp(section, key->section) != 0)
+			buf_addf(out, "\n[%s]\n", key->section);
+		section = key->section;
+		buf_addf(out, "# %s%s\n#%s = %s\n", key->help, key->reload ? "" : " (restart)", key->name, key->fallback);
+	}
+}

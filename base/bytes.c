@@ -95,6 +95,22 @@ bool name_valid(struct bytes b)
 	return true;
 }
 
+int bytes_split(struct bytes b, char separator, struct bytes *fields, int max)
+{
+	int count = 0;
+
+	while (count < max - 1) {
+		const char *end = b.n > 0 ? memchr(b.p, separator, b.n) : NULL;
+		if (end == NULL)
+			break;
+		size_t n = (size_t)(end - b.p);
+		fields[count++] = (struct bytes){b.p, n};
+		b = (struct bytes){end + 1, b.n - n - 1};
+	}
+	fields[count++] = b;
+	return count;
+}
+
 char *bytes_copy(char *dst, size_t cap, struct bytes b)
 {
 	size_t n = b.n < cap - 1 ? b.n : cap - 1;

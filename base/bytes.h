@@ -34,6 +34,9 @@ bool person_id_valid(struct bytes b);
 /* Names: valid UTF-8 up to 255 bytes, no control bytes. */
 bool name_valid(struct bytes b);
 
+/* Cuts b at `separator` into at most `max` fields; the last takes the rest, separators and all. Returns how many. */
+int bytes_split(struct bytes b, char separator, struct bytes *fields, int max);
+
 /* Copies b into dst[cap] with a NUL, cutting what does not fit; returns dst. */
 char *bytes_copy(char *dst, size_t cap, struct bytes b);
 

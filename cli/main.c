@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* `muster`, the command line client of musterd: the table of subcommands and dispatch. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "cli/text.h"
+
+const struct cli_command cli_commands[] = {
+	{"import", "load departments and employees from a CSV file",
+		"FILE|- [--dry-run] [--window N] [--retry SECONDS]",
+		"The first line names the columns, in any order: kind, id, parent, name, manager. kind is\n"
+		"`department` or `employee`; parent is the department above (empty: none) or the home\n"
+		"department (empty: none yet). Parents may come after their children. `-` reads stdin.\n"
+		"  --dry-run        check the file, send nothing\n"
+		"  --window N       commands under way at once, 1 to 1000 (512)\n"
+		"  --retry SECONDS  give up after so long without progress (60)\n"
+		"Running it again does no harm. Exit code 1 when a line failed; each is on stderr with its "
+		"number.\n",
+		cmd_import, 0},
+	{"status", "an employee's day", "ID [--day DATE]", NULL, cmd_status, 0},
+	{"roll", "the people of a department and their day",
+		"DEPT [--day DATE] [--state STATE] [--subtree] [--count]",
+		"  --day DATE     work date (today)\n"
+		"  --state STATE  only these: not_yet, present, late, early, late_early, missing_in,\n"
+		"                 missing_out, absent\n"
+		"  --subtree      with all departments below\n"
+		"  --count        numbers per state instead of people\n",
+		cmd_roll, 0},
+	{"checkin", "report that an employee came or left",
+		"ID [in|out] [--at TIME] [--id EVENT] [--source TEXT]",
+		"  --at TIME      when; local HH:MM[:SS] or 'YYYY-MM-DD HH:MM[:SS]', RFC 3339, unix seconds "
+		"or\n"
+		"                 milliseconds (now)\n"
+		"  --id EVENT     the event's own id: sending it twice counts once\n"
+		"  --source TEXT  where it comes from\n",
+		cmd_checkin, 0},
+	{"day", "how far a work date has got", "DATE", NULL, cmd_day, 0},
+	{"init", "prepare the maps of a work date", "DATE", NULL, cmd_init, 0},
+	{"close", "close a work date", "DATE [--dept DEPT] [--wait] [--limit SECONDS]",
+		"  --dept DEPT      only this department\n"
+		"  --wait           until it is closed, with progress\n"
+		"  --limit SECONDS  longest wait (3600)\n"
+		"With --wait the exit code is 1 when rows could not be written (see `muster failures`).\n",
+		cmd_close, 0},
+	{"failures", "rows and events that could not be stored",
+		"[list|retry ID|discard ID] [--day DATE] [--dept DEPT]",
+		"  list        show them (what is done without a word)\n"
+		"  retry ID    try one again; `retry ALL` all of them\n"
+		"  discard ID  give one up\n",
+		cmd_failures, 0},
+	{"parked", "notices that no consumer could handle", "[--limit N] [--body]",
+		"  --limit N  at most so many (100)\n"
+		"  --body     with their text\n",
+		cmd_parked, 0},
+	{"replay", "send parked notices again", "[MESSAGE-ID] [--limit N]", NULL, cmd_replay, 0},
+	{"watch", "notices of a department as they come", "DEPT [--only-here] [--limit N]",
+		"Straight from RabbitMQ, by a queue that is gone with this command.\n"
+		"  --only-here  without the departments below\n"
+		"  --limit N    end after so many notices\n",
+		cmd_watch, 0},
+	{"subscribe", "a lasting queue of notices for a program of yours",
+		"NAME DEPT [--what LIST] [--only-here] [--unsubscribe]",
+		"Makes the queue muster.sub.NAME and binds it to the notices of DEPT and all below. What "
+		"its\n"
+		"consumer rejects comes again later, and is parked after the last try.\n"
+		"  --what LIST    of in, out, late, absent, withdrawn, closed, digest (all), such as "
+		"late,absent\n"
+		"  --only-here    without the departments below\n"
+		"  --unsubscribe  remove the queue with what is in it\n"
+		"Once more with others adds to what it gets.\n",
+		cmd_subscribe, 0},
+	{"employee", "one employee", "get ID | set ID [--dept DEPT] [--name NAME] | move ID DEPT | remove ID",
+		NULL, cmd_employee, 0},
+	{"team", "one department", "get ID | add ID PARENT|- [--name NAME] [--manager ID]", NULL, cmd_team,
+		0},
+	{"info", "what the daemon says of itself", "[SECTION]", NULL, cmd_info, 0},
+	{"call", "send any command and print its reply", "COMMAND [ARGUMENT…]",
+		"Common options stand before COMMAND; all behind it is sent as it is.\n", cmd_call,
+		CLI_RAW_ARGS},
+	{"help", "this text, or one command's", "[COMMAND]", NULL, cmd_help, 0},
+	{0},
+};
+
+static int run(int argc, char **argv, const struct options_given *given)
+{
+	const struct cli_command *command = cli_find(argv[1]);
+	struct cli_options options;
+
+	if (command == NULL || given->help)
+		return cli_print_help(argv[1]);
+	int result = options_load(&options, given);
+	if (result == 0) {
+		optind = 0;
+		result = command->fn(argc - 1, argv + 1, &options);
+	}
+	options_release(&options);
+	return result;
+}
+
+/* What was written must have arrived; a reader that went away is no fault of ours to report. */
+static int finish(int result)
+{
+	if (fflush(stdout) == 0 && ferror(stdout) == 0)
+		return result;
+	if (errno != EPIPE)
+		cli_error("can't write the output: %s", strerror(errno));
+	return result != CLI_OK ? result : CLI_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	struct options_given given;
+
+	signal(SIGPIPE, SIG_IGN);
+	text_init();
+	if (options_take(&argc, argv, &given) != 0)
+		return CLI_USAGE;
+	if (given.version) {
+		puts("muster " MUSTER_VERSION);
+		return finish(CLI_OK);
+	}
+	if (argc < 2) {
+		cli_print_overview(given.help ? stdout : stderr);
+		return given.help ? finish(CLI_OK) : CLI_USAGE;
+	}
+	return finish(run(argc, argv, &given));
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+#include "handlers/app.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "handlers/command.h"
+#include "mq/mq.h"
+#include "mq/relay.h"
+#include "persist/batch.h"
+#include "persist/closer.h"
+#include "persist/directory.h"
+#include "persist/journal.h"
+#include "persist/keys.h"
+#include "persist/lease.h"
+#include "persist/ledger.h"
+#include "persist/migrate.h"
+#include "persist/mysql_link.h"
+#include "persist/opener.h"
+#include "persist/redis.h"
+#include "persist/tree.h"
+#include "rules/when.h"
+#include "rules/workday.h"
+
+#define TICK_MS        250
+#define BATCH_EVENTS   256   /* of one script call: about 3 ms of Redis */
+#define RELAY_GAP_MS   1000  /* between two windows of a partition under load, so that notices can be grouped */
+#define RELAY_BUSY     40    /* records of a window that mean load */
+#define RELAY_ENTRIES  500
+#define LEDGER_ENTRIES 500
+#define POLL_MS        500
+#define MYSQL_GRACE_US (5 * INT64_C(1000000)) /* so long the start waits for MySQL, to catch up before it is ready */
+
+/* The reader of a journal and who processes its windows know each other. */
+struct reader {
+	struct journal *journal;
+};
+
+static struct reader relay_reader, ledger_reader;
+
+int32_t app_today(void)
+{
+	return workday_of(clock_wall_ms());
+}
+
+void app_journalled(struct app *app, int partition)
+{
+	(void)app;
+	journal_doorbell(relay_reader.journal, partition);
+	journal_doorbell(ledger_reader.journal, partition);
+}
+
+static void journalled(int partition, void *arg)
+{
+	app_journalled(arg, partition);
+}
+
+void app_order(struct app *app, const struct call *call)
+{
+	if (batch_holds(app->checkins, call->client))
+		batch_flush(app->checkins);
+	if (batch_holds(app->employees, call->client))
+		batch_flush(app->employees);
+}
+
+static void window_done(struct journal_window *window, bool ok, void *arg)
+{
+	const struct reader *reader = arg;
+
+	journal_done(reader->journal, window, ok);
+}
+
+/* ---- what must be settled before the first command ---- */
+
+static void send_simple(struct app *app, redis_cb cb, const char *command, struct buf *key, const char *const *words)
+{
+	struct redis_args a;
+
+	redis_args_init(&a);
+	redis_arg_str(&a, command);
+	redis_arg_key(&a, key);
+	for (; *words != NULL; words++)
+		redis_arg_str(&a, *words);
+	/* When it can't be sent the link is down, and its return begins all of this again. */
+	(void)!redis_send(app->redis, &a, cb, app);
+}
+
+static void on_partitions(const struct redisReply *reply, void *arg)
+{
+	struct app *app = arg;
+
+	if (reply == NULL || redis_reply_error(reply) != NULL)
+		return;
+	if (redis_int(reply) != app->config->partitions) {
+		log_error("handlers app event=refused reason=\"this Redis was begun with %lld partitions, the configuration "
+			  "says %lld: that can't be changed\"", (long long)redis_int(reply),
+			(long long)app->config->partitions);
+		app->refused = true;
+		return;
+	}
+	app->checked = true;
+}
+
+static void on_ignored(const struct redisReply *reply, void *arg)
+{
+	(void)reply;
+	(void)arg;
+}
+
+static void on_redis(void *arg)
+{
+	struct app *app = arg;
+	struct buf key = BUF_INIT;
+	char count[24];
+
+	app->checked = false;
+	if (!redis_ready(app->redis))
+		return;
+	snprintf(count, sizeof(count), "%lld", (long long)app->config->partitions);
+	const char *const set[] = {"partitions", count, NULL}, *const get[] = {"partitions", NULL};
+	key_meta(&key);
+	send_simple(app, on_ignored, "HSETNX", &key, set);
+	key_meta(&key);
+	send_simple(app, on_partitions, "HGET", &key, get);
+	buf_release(&key);
+}
+
+/* Department 0 takes those who have none. */
+static void ensure_unassigned(struct app *app)
+{
+	struct redis_args a;
+	struct buf text = BUF_INIT;
+	struct bytes id = BYTES_LIT("0");
+	int32_t today = app_today();
+	char date[DATE_TEXT];
+
+	redis_args_init(&a);
+	key_org_of(&text, "dept", id);
+	redis_arg_key(&a, &text);
+	key_journal(&text, keys_org());
+	redis_arg_key(&a, &text);
+	key_days(&text, keys_partition_of(id));
+	redis_arg_key(&a, &text);
+	for (int32_t day = today; day <= today + 1; day++) {
+		key_day(&text, id, day);
+		redis_arg_key(&a, &text);
+	}
+	key_org(&text, "");
+	redis_arg_key(&a, &text);
+	static const char *const args[] = {"0", "", "Unassigned", "", "64"};
+	for (size_t i = 0; i < ARRAY_LEN(args); i++)
+		redis_arg_str(&a, args[i]);
+	for (int32_t day = today; day <= today + 1; day++) {
+		buf_addf(&text, "0:%s", date_format(day, date));
+		redis_arg_key(&a, &text);
+	}
+	buf_release(&text);
+	(void)!redis_eval(app->redis, SCRIPT_TEAM_ADD, 5, &a, on_ignored, app);
+}
+
+static void on_tree(void *arg)
+{
+	struct app *app = arg;
+
+	if (tree_find(app->tree, BYTES_LIT("0")) == NULL)
+		ensure_unassigned(app);
+}
+
+static void on_migrated(const char *error, size_t applied, void *arg)
+{
+	struct app *app = arg;
+
+	app->migrating = false;
+	if (error != NULL) {
+		log_error("handlers app event=migration-failed reason=\"%s\"", error);
+		app->migrate_again_us = clock_mono_us() + INT64_C(5000000);
+		return;
+	}
+	log_notice("handlers app event=schema-ready applied=%zu", applied);
+	app->migrated = true;
+	mysql_link_start(app->ledger_sql);
+	mysql_link_start(app->work_sql);
+}
+
+/* The schema comes first: the links that use it are started after it. */
+static void migrate(struct app *app)
+{
+	if (app->migrated || app->migrating || !mysql_link_ready(app->schema_sql) ||
+		clock_mono_us() < app->migrate_again_us)
+		return;
+	app->migrating = true;
+	migrate_start(app->schema_sql, migrate_files, migrate_files_count, on_migrated, app);
+}
+
+/* ---- readiness ---- */
+
+bool app_redis_up(struct app *app)
+{
+	return redis_ready(app->redis) && app->checked;
+}
+
+static bool settled(struct app *app)
+{
+	if (!app_redis_up(app) || !tree_loaded(app->tree) || !lease_settled(app->lease) ||
+		tree_find(app->tree, BYTES_LIT("0")) == NULL)
+		return false;
+	/* Days left unclosed from before come first; but check-ins don't wait for a MySQL that is away. */
+	bool away = !mysql_link_ready(app->work_sql) && clock_mono_us() - app->started_us > MYSQL_GRACE_US;
+	return away || (mysql_link_ready(app->work_sql) && closer_caught_up(app->closer) && opener_caught_up(app->opener));
+}
+
+bool app_ready(struct app *app)
+{
+	if (!app->ready && settled(app)) {
+		app->ready = true;
+		log_notice("handlers app event=ready departments=%lld", (long long)tree_count(app->tree));
+	}
+	return app->ready;
+}
+
+const char *app_trouble(struct app *app)
+{
+	if (app->refused)
+		return "the number of partitions is another than Redis was begun with";
+	if (!redis_ready(app->redis))
+		return "Redis is away";
+	if (!app->ready && !mysql_link_ready(app->work_sql))
+		return "waiting for MySQL";
+	return app->ready ? "" : "catching up on days left unclosed";
+}
+
+bool app_refused(struct app *app)
+{
+	return app->refused;
+}
+
+/* ---- DAY.CLOSE of other daemons ---- */
+
+void app_ask_others_to_close(struct app *app, int32_t day)
+{
+	struct buf key = BUF_INIT;
+	char date[DATE_TEXT];
+	const char *const words[] = {"close_asked", date_format(day, date), NULL};
+
+	app->close_asked = day > app->close_asked ? day : app->close_asked;
+	key_meta(&key);
+	send_simple(app, on_ignored, "HSET", &key, words);
+	buf_release(&key);
+}
+
+static void on_request_done(bool ok, void *arg)
+{
+	(void)ok;
+	(void)arg;
+}
+
+static void on_close_asked(const struct redisReply *reply, void *arg)
+{
+	struct app *app = arg;
+	int32_t day;
+
+	if (!date_parse(redis_text(reply), &day) || day <= app->close_asked || clock_wall_ms() < workday_end(day))
+		return;
+	app->close_asked = day;
+	closer_request(app->closer, day, (struct bytes){"", 0}, INT64_C(3600000), on_request_done, app);
+}
+
+static void look_for_close(struct app *app)
+{
+	struct buf key = BUF_INIT;
+	const char *const words[] = {"close_asked", NULL};
+
+	key_meta(&key);
+	send_simple(app, on_close_asked, "HGET", &key, words);
+	buf_release(&key);
+}
+
+/* ---- draining ---- */
+
+static void on_mq_drained(void *arg)
+{
+	struct app *app = arg;
+
+	lease_give_up(app->lease);
+	app->mq_drained = true;
+}
+
+static void drain_on(struct app *app)
+{
+	bool late = clock_mono_us() > app->drain_deadline_us;
+	bool quiet = journal_busy(relay_reader.journal) == 0 && journal_busy(ledger_reader.journal) == 0 &&
+		!closer_running(app->closer);
+
+	if (!app->mq_draining && (quiet || late)) {
+		app->mq_draining = true;
+		mq_drain(app->mq, 2000, on_mq_drained, app);
+	}
+	if (app->drained != NULL && app->mq_drained && (redis_inflight(app->redis) == 0 || late)) {
+		void (*done)(void *arg) = app->drained;
+		app->drained = NULL;
+		done(app->drained_arg);
+	}
+}
+
+void app_drain(struct app *app, void (*done)(void *arg), void *arg)
+{
+	app->draining = true;
+	app->drained = done;
+	app->drained_arg = arg;
+	app->drain_deadline_us = clock_mono_us() + app->config->drain_timeout * 1000;
+	journal_stop(relay_reader.journal);
+	journal_stop(ledger_reader.journal);
+	closer_stop(app->closer);
+	opener_stop(app->opener);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct app *app = arg;
+
+	(void)fd;
+	(void)what;
+	migrate(app);
+	if (app->draining)
+		drain_on(app);
+	else if (app->ready && redis_ready(app->redis) && ++app->ticks % 8 == 0)
+		look_for_close(app);
+}
+
+/* ---- life ---- */
+
+static void checkin_head(struct redis_args *args, void *arg)
+{
+	const struct app *app = arg;
+	char date[DATE_TEXT];
+
+	redis_arg_str(args, date_format(app_today(), date));
+	redis_arg_i64(args, app->config->max_punches);
+}
+
+static bool use_config(struct app *app)
+{
+	const struct config *c = app->config;
+
+	if (!workday_set_zone(c->timezone)) {
+		log_error("handlers app event=refused reason=\"[day] timezone: no such zone '%s'\"", c->timezone);
+		return false;
+	}
+	if (strlen(c->redis_prefix) > KEYS_PREFIX_MAX || strpbrk(c->redis_prefix, "{} \t") != NULL) {
+		log_error("handlers app event=refused reason=\"[redis] prefix: expected at most %d bytes without braces or "
+			  "blanks\"", KEYS_PREFIX_MAX);
+		return false;
+	}
+	keys_init(c->redis_prefix, (int)c->partitions);
+	workday_set_start(c->day_start);
+	workday_set_shift(c->shift_start, c->shift_end, c->debounce);
+	return true;
+}
+
+struct app *app_new(struct event_base *base, struct config *config)
+{
+	struct app *app = xcalloc(1, sizeof(*app));
+	struct timeval every = {0, TICK_MS * 1000};
+
+	app->base = base;
+	app->config = config;
+	if (!use_config(app) || (app->mq = mq_new(base, config)) == NULL) {
+		free(app);
+		return NULL;
+	}
+	app->redis = redis_new(base, config);
+	app->schema_sql = mysql_link_new(base, config, "schema");
+	app->ledger_sql = mysql_link_new(base, config, "ledger");
+	app->work_sql = mysql_link_new(base, config, "work");
+	app->directory = directory_new(app->redis, &config->dir_cache);
+	app->tree = tree_new(base, app->redis, on_tree, app);
+	app->lease = lease_new(base, app->redis, config);
+	app->checkins = batch_new(app->redis, SCRIPT_CHECKIN, 4, BATCH_EVENTS, checkin_head, app);
+	app->employees = batch_new(app->redis, SCRIPT_EMPLOYEE_SET, 9, BATCH_EVENTS, NULL, NULL);
+	app->opener = opener_new(base, app->redis, app->tree, app->lease);
+	struct closer_deps deps = {.base = base, .config = config, .redis = app->redis, .sql = app->work_sql,
+		.tree = app->tree, .lease = app->lease, .journalled = journalled, .arg = app};
+	app->closer = closer_new(&deps);
+
+	app->relay = relay_new(base, app->mq, app->tree, window_done, &relay_reader);
+	struct journal_spec relay = {.cursor = "relay", .planned = true, .entries = RELAY_ENTRIES, .poll_ms = POLL_MS,
+		.gap_ms = RELAY_GAP_MS, .busy_records = RELAY_BUSY, .process = relay_process, .arg = app->relay};
+	relay_reader.journal = journal_new(base, app->redis, app->lease, &relay);
+	app->ledger = ledger_new(app->ledger_sql, app->tree, window_done, &ledger_reader);
+	struct journal_spec ledger = {.cursor = "ledger", .entries = LEDGER_ENTRIES, .poll_ms = POLL_MS, .gap_ms = 250,
+		.busy_records = 1, .process = ledger_process, .arg = app->ledger};
+	ledger_reader.journal = journal_new(base, app->redis, app->lease, &ledger);
+
+	redis_on_change(app->redis, on_redis, app);
+	app->tick = event_new(base, -1, EV_PERSIST, on_tick, app);
+	event_add(app->tick, &every);
+	return app;
+}
+
+void app_start(struct app *app)
+{
+	app->started_us = clock_mono_us();
+	redis_start(app->redis);
+	mysql_link_start(app->schema_sql);
+}
+
+void app_reload(struct app *app)
+{
+	workday_set_shift(app->config->shift_start, app->config->shift_end, app->config->debounce);
+	mq_reload(app->mq, app->config);
+	log_set_level_name(app->config->log_level);
+}
+
+void app_free(struct app *app)
+{
+	if (app == NULL)
+		return;
+	event_free(app->tick);
+	/* The links first: whatever waits for them ends, in structures that are still there. */
+	batch_free(app->checkins);
+	batch_free(app->employees);
+	mysql_link_free(app->schema_sql);
+	mysql_link_free(app->ledger_sql);
+	mysql_link_free(app->work_sql);
+	redis_free(app->redis);
+	mq_free(app->mq);
+	relay_free(app->relay);
+	ledger_free(app->ledger);
+	journal_free(relay_reader.journal);
+	journal_free(ledger_reader.journal);
+	closer_free(app->closer);
+	opener_free(app->opener);
+	lease_free(app->lease);
+	tree_free(app->tree);
+	directory_free(app->directory);
+	free(app);
+}

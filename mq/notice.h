@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Journal records as notices: what a supervisor is told of them, grouped into messages. Pure but for the
+ * picture of the organisation; the same window always makes the same messages. */
+#ifndef MQ_NOTICE_H
+#define MQ_NOTICE_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+struct journal_window;
+struct tree;
+
+/* Most events of one message. */
+#define NOTICE_EVENTS_MAX 100
+
+/* One message in the making, and then on its way. */
+struct notice {
+	struct buf key;   /* the routing key */
+	struct buf keys;  /* further keys for the CC header, each with its NUL */
+	size_t key_count; /* of `keys` */
+	struct buf type;  /* attendance.late */
+	struct buf id;    /* message_id */
+	struct buf body;  /* JSON, complete after notices_make() */
+	int events;
+	int what; /* how it is grouped: kind, department, home, date */
+	struct buf group;
+};
+
+struct notices {
+	struct notice *list;
+	size_t count, cap;
+};
+
+/* Makes the messages of a window. False when a department is not known in the tree yet: try again shortly. */
+bool notices_make(struct notices *n, const struct journal_window *window, const struct tree *tree)
+	__attribute__((warn_unused_result));
+void notices_release(struct notices *n);
+
+#endif

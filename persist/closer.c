@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: MIT */
+/* The reading half of the close and its schedule. One department is read at a time, into the batch that is being
+ * filled, while the batch before it is being written: MySQL never waits for Redis. */
+#include "persist/closer.h"
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/info.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/turn.h"
+#include "persist/close_batch.h"
+#include "persist/day_init.h"
+#include "persist/keys.h"
+#include "persist/lease.h"
+#include "persist/mysql_link.h"
+#include "persist/mysql_text.h"
+#include "persist/partition.h"
+#include "persist/redis.h"
+#include "rules/when.h"
+#include "rules/workday.h"
+
+#define TICK_MS      200
+#define RETRY_MS     1000
+#define PAGE         1000
+#define REQUESTS_MAX 64
+
+enum closer_state {
+	CLOSER_IDLE,
+	CLOSER_LOOKING, /* the `days` hashes of our partitions are being read */
+	CLOSER_RUNNING  /* departments are being closed */
+};
+
+struct request {
+	int32_t day;
+	char dept[ID_MAX + 1];
+	int64_t deadline_us;
+	void (*fn)(bool ok, void *arg);
+	void *arg;
+	bool looked; /* the schedule has been looked at since it came */
+	TAILQ_ENTRY(request) link;
+};
+
+struct closer {
+	struct closer_deps deps;
+	enum closer_state state;
+	struct event *timer;
+	struct turn_task pump;
+	int64_t not_before_us;
+	bool stopped;
+	/* Looking. */
+	int looking; /* replies to come */
+	bool look_failed;
+	int32_t through;      /* the last date that is due in this run */
+	int32_t looked_through[PARTITIONS_MAX]; /* nothing is left to close up to this date; 0 = not known */
+	/* Running. */
+	struct close_item *items;
+	size_t count, cap, next;
+	struct close_item *reading; /* its reply is to come */
+	struct buf cursor;
+	struct close_batch *filling, *writing;
+	int32_t filling_day;
+	bool failed; /* the run ends as soon as nothing is under way; what is left is done by the next */
+	TAILQ_HEAD(, request) requests;
+	/* For INFO. */
+	int32_t last_day;
+	int64_t last_ms, last_departments, last_written, last_failed, last_absent, runs, started_us;
+};
+
+static void pump(void *arg);
+static void read_page(struct closer *c);
+
+static void set_state(struct closer *c, enum closer_state state)
+{
+	static const char *const names[] = {"idle", "looking", "running"};
+
+	if (c->state != state)
+		log_debug("persist close event=state from=%s to=%s", names[c->state], names[state]);
+	c->state = state;
+}
+
+/* ---- the end of a run ---- */
+
+static void answer_requests(struct closer *c, bool timeouts_only)
+{
+	struct request *r, *next;
+	int64_t now = clock_mono_us();
+
+	for (r = TAILQ_FIRST(&c->requests); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, link);
+		bool late = now > r->deadline_us;
+		if (!late && (timeouts_only || !r->looked))
+			continue;
+		TAILQ_REMOVE(&c->requests, r, link);
+		r->fn(!late, r->arg);
+		free(r);
+	}
+}
+
+static void items_release(struct closer *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		buf_release(&c->items[i].absentees);
+	c->count = c->next = 0;
+	c->reading = NULL;
+	buf_clear(&c->cursor);
+}
+
+static void sum_up(struct closer *c)
+{
+	char date[DATE_TEXT];
+
+	c->last_departments = c->last_written = c->last_failed = c->last_absent = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		const struct close_item *item = &c->items[i];
+		if (item->phase != CLOSE_DONE)
+			continue;
+		c->last_day = item->day;
+		c->last_departments++;
+		c->last_written += item->written;
+		c->last_failed += item->failed;
+		c->last_absent += item->absent;
+	}
+	c->last_ms = (clock_mono_us() - c->started_us) / 1000;
+	c->runs++;
+	log_notice("persist close event=done through=%s departments=%lld written=%lld failed=%lld absent=%lld ms=%lld",
+		date_format(c->through, date), (long long)c->last_departments, (long long)c->last_written,
+		(long long)c->last_failed, (long long)c->last_absent, (long long)c->last_ms);
+}
+
+static void end_run(struct closer *c)
+{
+	bool whole = !c->failed;
+
+	sum_up(c);
+	items_release(c);
+	set_state(c, CLOSER_IDLE);
+	if (!whole) {
+		c->not_before_us = clock_mono_us() + RETRY_MS * 1000;
+		return;
+	}
+	for (int p = 0; p < keys_partitions(); p++)
+		c->looked_through[p] = lease_holds(c->deps.lease, p) ? c->through : 0;
+	answer_requests(c, false);
+}
+
+/* ---- writing ---- */
+
+static void on_batch(bool ok, void *arg)
+{
+	struct closer *c = arg;
+
+	/* After a failure the run is begun again with a fresh view: what was written stays, the rest is found again. */
+	c->failed = c->failed || !ok;
+	close_batch_free(c->writing);
+	c->writing = NULL;
+	turn_schedule(&c->pump);
+}
+
+/* Departments that have ended and whose end day_close does not say yet. */
+static size_t collect_ended(struct closer *c, struct close_item **list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		struct close_item *item = &c->items[i];
+		if (item->phase == CLOSE_ABANDONED)
+			c->failed = true;
+		if (item->phase == CLOSE_DONE && !item->recorded)
+			list[n++] = item;
+	}
+	return n;
+}
+
+/* Hands the filled batch over; false when there is nothing to write. */
+static bool write_batch(struct closer *c)
+{
+	struct close_item **ended = xcalloc(c->count + 1, sizeof(ended[0]));
+	size_t count = collect_ended(c, ended);
+	bool something = c->filling != NULL || count > 0;
+
+	if (something && mysql_link_ready(c->deps.sql)) {
+		c->writing = c->filling != NULL ? c->filling : close_batch_new(&c->deps, c->filling_day);
+		c->filling = NULL;
+		close_batch_write(c->writing, ended, count, on_batch, c);
+	} else if (something) {
+		c->failed = true;
+		close_batch_free(c->filling);
+		c->filling = NULL;
+		something = false;
+	}
+	free(ended);
+	return something;
+}
+
+/* ---- reading ---- */
+
+static void next_item(struct closer *c)
+{
+	c->reading = NULL;
+	buf_clear(&c->cursor);
+	c->next++;
+	turn_schedule(&c->pump);
+}
+
+static void fail_reading(struct closer *c)
+{
+	c->reading = NULL;
+	c->failed = true;
+	turn_schedule(&c->pump);
+}
+
+static void on_page(const struct redisReply *reply, void *arg)
+{
+	struct closer *c = arg;
+	const struct redisReply *fields = redis_at(reply, 1);
+	struct bytes next = redis_text(redis_at(reply, 0));
+	struct close_item *item = c->reading;
+
+	if (!redis_is_array(reply)) {
+		fail_reading(c);
+		return;
+	}
+	for (size_t i = 0; i + 1 < redis_count(fields); i += 2) {
+		struct bytes employee = redis_text(redis_at(fields, i));
+		if (bytes_eq(employee, BYTES_LIT("#")))
+			continue;
+		item->expected++;
+		item->written++;
+		int64_t failed = item->failed;
+		close_batch_add(c->filling, item, employee, redis_text(redis_at(fields, i + 1)));
+		item->written -= item->failed - failed;
+	}
+	buf_clear(&c->cursor);
+	buf_add_bytes(&c->cursor, next);
+	if (!bytes_eq(next, BYTES_LIT("0"))) {
+		/* A full batch is handed over between the pages of a large department, too. */
+		turn_schedule(&c->pump);
+		return;
+	}
+	close_batch_complete(c->filling, item);
+	next_item(c);
+}
+
+static void read_page(struct closer *c)
+{
+	struct close_item *item = c->reading;
+	struct redis_args a;
+	struct buf key = BUF_INIT;
+
+	redis_args_init(&a);
+	redis_arg_str(&a, "HSCAN");
+	key_closing(&key, bytes_of(item->dept), item->day);
+	redis_arg_key(&a, &key);
+	redis_arg(&a, buf_bytes(&c->cursor));
+	redis_arg_str(&a, "COUNT");
+	redis_arg_i64(&a, PAGE);
+	buf_release(&key);
+	buf_clear(&c->cursor); /* a page is under way */
+	if (redis_send(c->deps.redis, &a, on_page, c) != REDIS_SENT)
+		fail_reading(c);
+}
+
+static void begin_item(struct closer *c, struct close_item *item);
+
+static void on_roster(bool ok, void *arg)
+{
+	struct closer *c = arg;
+
+	if (ok && c->reading != NULL)
+		begin_item(c, c->reading);
+	else
+		fail_reading(c);
+}
+
+static void on_begun(const struct redisReply *reply, void *arg)
+{
+	struct closer *c = arg;
+	struct close_item *item = c->reading;
+	struct bytes marker = redis_text(redis_at(reply, 0));
+
+	if (!redis_is_array(reply)) {
+		fail_reading(c);
+	} else if (bytes_eq(marker, BYTES_LIT("c"))) {
+		item->phase = CLOSE_DONE; /* by another daemon that had this partition before */
+		item->recorded = true;
+		next_item(c);
+	} else if (bytes_eq(marker, BYTES_LIT("i"))) {
+		/* A daemon died while it made the roster: finish that first. */
+		day_init_start(c->deps.redis, bytes_of(item->dept), item->day, on_roster, c);
+	} else if (bytes_eq(marker, BYTES_LIT("-"))) {
+		close_batch_no_map(c->filling, item);
+		close_batch_complete(c->filling, item);
+		next_item(c);
+	} else {
+		item->has_map = true;
+		item->marked = bytes_eq(marker, BYTES_LIT("1"));
+		buf_add_char(&c->cursor, '0');
+		turn_schedule(&c->pump);
+	}
+}
+
+static void begin_item(struct closer *c, struct close_item *item)
+{
+	struct redis_args a;
+	struct buf text = BUF_INIT;
+
+	c->reading = item;
+	item->phase = CLOSE_READING;
+	item->started_ms = clock_wall_ms();
+	redis_args_init(&a);
+	key_day(&text, bytes_of(item->dept), item->day);
+	redis_arg_key(&a, &text);
+	key_closing(&text, bytes_of(item->dept), item->day);
+	redis_arg_key(&a, &text);
+	key_days(&text, item->partition);
+	redis_arg_key(&a, &text);
+	close_field(&text, item);
+	redis_arg_key(&a, &text);
+	buf_release(&text);
+	if (redis_eval(c->deps.redis, SCRIPT_CLOSE_BEGIN, 3, &a, on_begun, c) != REDIS_SENT)
+		fail_reading(c);
+}
+
+/* ---- the pump: does whatever can be done next ---- */
+
+static void run_on(struct closer *c)
+{
+	bool full = c->filling != NULL && close_batch_rows(c->filling) >= CLOSE_BATCH_ROWS;
+	bool more = c->next < c->count && !c->failed;
+	bool other_day = more && c->reading == NULL && c->filling != NULL && c->items[c->next].day != c->filling_day;
+	bool reading = c->reading != NULL && c->cursor.len == 0; /* a reply is to come */
+
+	if (c->writing == NULL && !reading && c->filling != NULL && !c->failed && (full || other_day || !more)) {
+		if (write_batch(c))
+			full = other_day = false;
+		more = c->next < c->count && !c->failed;
+	}
+	if (more && !full && !other_day && !reading) {
+		if (c->filling == NULL) {
+			c->filling_day = c->items[c->next].day;
+			c->filling = close_batch_new(&c->deps, c->filling_day);
+		}
+		if (c->reading != NULL)
+			read_page(c);
+		else
+			begin_item(c, &c->items[c->next]);
+		return;
+	}
+	if (c->writing != NULL || reading || (more && (c->filling == NULL || !full)))
+		return;
+	if (c->failed) {
+		close_batch_free(c->filling);
+		c->filling = NULL;
+		end_run(c);
+	} else if (!more && c->filling == NULL && !write_batch(c)) {
+		end_run(c);
+	}
+}
+
+static void pump(void *arg)
+{
+	struct closer *c = arg;
+
+	if (c->state == CLOSER_RUNNING)
+		run_on(c);
+}
+
+/* ---- looking for what is due ---- */
+
+static bool asked_for(const struct closer *c, int32_t day, struct bytes dept)
+{
+	const struct request *r;
+
+	TAILQ_FOREACH(r, &c->requests, link)
+	{
+		if (day <= r->day && (r->dept[0] == '\0' || bytes_eq(bytes_of(r->dept), dept)))
+			return true;
+	}
+	return false;
+}
+
+/* The last date that is to be closed by the clock. */
+static int32_t due_through(const struct closer *c)
+{
+	int64_t now = clock_wall_ms();
+	int32_t day = workday_of(now) - 1;
+
+	if (!c->deps.config->close_auto)
+		return 0;
+	return now >= workday_end(day) + c->deps.config->close_delay ? day : day - 1;
+}
+
+static void add_item(struct closer *c, int partition, struct bytes dept, int32_t day)
+{
+	if (c->count == c->cap) {
+		c->cap = c->cap == 0 ? 64 : c->cap * 2;
+		c->items = xrealloc(c->items, c->cap * sizeof(c->items[0]));
+	}
+	struct close_item *item = &c->items[c->count++];
+	*item = (struct close_item){.day = day, .partition = partition, .phase = CLOSE_QUEUED};
+	bytes_copy(item->dept, sizeof(item->dept), dept);
+}
+
+static int by_date(const void *a, const void *b)
+{
+	const struct close_item *x = a, *y = b;
+
+	if (x->day != y->day)
+		return x->day < y->day ? -1 : 1;
+	return strcmp(x->dept, y->dept);
+}
+
+static void start_run(struct closer *c)
+{
+	struct request *r;
+
+	TAILQ_FOREACH(r, &c->requests, link)
+	r->looked = true;
+	if (c->count == 0 || c->look_failed) {
+		bool whole = !c->look_failed;
+		items_release(c);
+		set_state(c, CLOSER_IDLE);
+		c->not_before_us = whole ? 0 : clock_mono_us() + RETRY_MS * 1000;
+		if (whole) {
+			for (int p = 0; p < keys_partitions(); p++)
+				c->looked_through[p] = lease_holds(c->deps.lease, p) ? c->through : 0;
+			answer_requests(c, false);
+		}
+		return;
+	}
+	qsort(c->items, c->count, sizeof(c->items[0]), by_date);
+	c->failed = false;
+	c->started_us = clock_mono_us();
+	set_state(c, CLOSER_RUNNING);
+	log_notice("persist close event=start departments=%zu", c->count);
+	turn_schedule(&c->pump);
+}
+
+struct look {
+	struct closer *closer;
+	int partition;
+	bool fresh; /* first look since the partition became ours */
+};
+
+static void on_healed(const struct mysql_result *result, void *arg)
+{
+	(void)arg;
+	if (result->outcome != SQL_OK)
+		log_warning("persist close event=heal-failed outcome=%s", sql_outcome_name(result->outcome));
+}
+
+/* A daemon may have died between the end of a day in Redis and its record in day_close. */
+static void heal_ledger(struct closer *c, const struct redisReply *days)
+{
+	struct buf sql = BUF_INIT;
+	bool any = false;
+
+	buf_add_str(&sql, "UPDATE day_close SET phase='closed',finished=");
+	mysql_add_datetime(&sql, clock_wall_ms());
+	buf_add_str(&sql, " WHERE phase='written' AND (work_date,dept) IN (");
+	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
+		struct bytes f[2];
+		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 ||
+			!bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed")))
+			continue;
+		buf_add_str(&sql, any ? ",(" : "(");
+		mysql_add_quoted(&sql, f[1]);
+		buf_add_char(&sql, ',');
+		mysql_add_quoted(&sql, f[0]);
+		buf_add_char(&sql, ')');
+		any = true;
+	}
+	buf_add_char(&sql, ')');
+	if (any)
+		mysql_link_query(c->deps.sql, &sql, on_healed, c);
+	buf_release(&sql);
+}
+
+static void on_days(const struct redisReply *reply, void *arg)
+{
+	struct look *look = arg;
+	struct closer *c = look->closer;
+	int32_t over = workday_of(clock_wall_ms()) - 1, day;
+
+	if (!redis_is_array(reply))
+		c->look_failed = true;
+	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
+		struct bytes f[2];
+		struct bytes field = redis_text(redis_at(reply, i)), state = redis_text(redis_at(reply, i + 1));
+		if (bytes_split(field, ':', f, 2) != 2 || !date_parse(f[1], &day) || f[0].n > ID_MAX)
+			continue;
+		bool due = day <= c->through || (day <= over && asked_for(c, day, f[0]));
+		if (due && !bytes_eq(state, BYTES_LIT("closed")))
+			add_item(c, look->partition, f[0], day);
+	}
+	if (look->fresh)
+		heal_ledger(c, reply);
+	free(look);
+	if (--c->looking == 0)
+		start_run(c);
+}
+
+static void look_at(struct closer *c, int partition)
+{
+	struct look *look = xmalloc(sizeof(*look));
+	struct redis_args a;
+	struct buf key = BUF_INIT;
+
+	*look = (struct look){c, partition, c->looked_through[partition] == 0};
+	redis_args_init(&a);
+	redis_arg_str(&a, "HGETALL");
+	key_days(&key, partition);
+	redis_arg_key(&a, &key);
+	buf_release(&key);
+	c->looking++;
+	if (redis_send(c->deps.redis, &a, on_days, look) != REDIS_SENT) {
+		c->looking--;
+		c->look_failed = true;
+		free(look);
+	}
+}
+
+/* Which of our partitions may have something that is due. */
+static bool needs_look(const struct closer *c, int partition, int32_t through)
+{
+	return lease_holds(c->deps.lease, partition) &&
+		(!TAILQ_EMPTY(&c->requests) || c->looked_through[partition] < through);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct closer *c = arg;
+
+	(void)fd;
+	(void)what;
+	answer_requests(c, true);
+	for (int p = 0; p < keys_partitions(); p++) {
+		if (!lease_holds(c->deps.lease, p))
+			c->looked_through[p] = 0;
+	}
+	if (c->state != CLOSER_IDLE || c->stopped || clock_mono_us() < c->not_before_us || !redis_ready(c->deps.redis) ||
+		!mysql_link_ready(c->deps.sql))
+		return;
+	c->through = due_through(c);
+	c->look_failed = false;
+	for (int p = 0; p < keys_partitions(); p++) {
+		if (needs_look(c, p, c->through)) {
+			set_state(c, CLOSER_LOOKING);
+			look_at(c, p);
+		}
+	}
+	if (c->state == CLOSER_LOOKING && c->looking == 0)
+		start_run(c);
+}
+
+bool closer_caught_up(const struct closer *c)
+{
+	int32_t through = due_through(c);
+
+	for (int p = 0; p < keys_partitions(); p++) {
+		if (lease_holds(c->deps.lease, p) && c->looked_through[p] < through)
+			return false;
+	}
+	return true;
+}
+
+bool closer_running(const struct closer *c)
+{
+	return c->state != CLOSER_IDLE;
+}
+
+void closer_stop(struct closer *c)
+{
+	c->stopped = true;
+	if (c->state == CLOSER_RUNNING)
+		c->failed = true;
+}
+
+void closer_request(struct closer *c, int32_t day, struct bytes dept, int64_t timeout_ms,
+	void (*fn)(bool ok, void *arg), void *arg)
+{
+	struct request *r = xcalloc(1, sizeof(*r));
+
+	r->day = day;
+	bytes_copy(r->dept, sizeof(r->dept), dept);
+	r->deadline_us = clock_mono_us() + timeout_ms * 1000;
+	r->fn = fn;
+	r->arg = arg;
+	TAILQ_INSERT_TAIL(&c->requests, r, link);
+}
+
+static void write_info(struct buf *out, void *arg)
+{
+	const struct closer *c = arg;
+	char date[DATE_TEXT] = "";
+
+	if (c->last_day > 0)
+		date_format(c->last_day, date);
+	buf_addf(out, "close_running:%d\r\nclose_caught_up:%d\r\nclose_runs:%lld\r\nlast_close_day:%s\r\n",
+		closer_running(c), closer_caught_up(c), (long long)c->runs, date);
+	buf_addf(out, "last_close_departments:%lld\r\nlast_close_written:%lld\r\nlast_close_failed:%lld\r\n",
+		(long long)c->last_departments, (long long)c->last_written, (long long)c->last_failed);
+	buf_addf(out, "last_close_absent:%lld\r\nlast_close_ms:%lld\r\n", (long long)c->last_absent, (long long)c->last_ms);
+}
+
+struct closer *closer_new(const struct closer_deps *deps)
+{
+	struct closer *c = xcalloc(1, sizeof(*c));
+	struct timeval every = {0, TICK_MS * 1000};
+
+	c->deps = *deps;
+	TAILQ_INIT(&c->requests);
+	turn_task_init(&c->pump, pump, c);
+	c->timer = event_new(deps->base, -1, EV_PERSIST, on_timer, c);
+	event_add(c->timer, &every);
+	info_register("Close", write_info, c);
+	return c;
+}
+
+void closer_free(struct closer *c)
+{
+	struct request *r;
+
+	if (c == NULL)
+		return;
+	while ((r = TAILQ_FIRST(&c->requests)) != NULL) {
+		TAILQ_REMOVE(&c->requests, r, link);
+		r->fn(false, r->arg);
+		free(r);
+	}
+	turn_cancel(&c->pump);
+	items_release(c);
+	buf_release(&c->cursor);
+	close_batch_free(c->filling);
+	event_free(c->timer);
+	free(c->items);
+	free(c);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "persist/day_row.h"
+
+#include "persist/mysql_text.h"
+#include "rules/when.h"
+#include "rules/workday.h"
+
+const char day_row_head[] = "INSERT INTO attendance_day (work_date,employee,dept,status,first_in,last_out,utc_offset,"
+			    "late_ms,early_ms,worked_ms,punches,punch_set,reason,revision,created,updated) VALUES";
+const char day_row_keep_tail[] = "ON DUPLICATE KEY UPDATE employee=VALUES(employee)";
+const char day_row_revise_tail[] =
+	"ON DUPLICATE KEY UPDATE status=VALUES(status),first_in=VALUES(first_in),last_out=VALUES(last_out),"
+	"late_ms=VALUES(late_ms),early_ms=VALUES(early_ms),worked_ms=VALUES(worked_ms),punches=VALUES(punches),"
+	"punch_set=VALUES(punch_set),reason=VALUES(reason),revision=VALUES(revision),updated=VALUES(updated)";
+
+const char failure_row_head[] = "INSERT INTO persist_failure (kind,ref,work_date,dept,employee,reason,detail,payload,"
+				"owner,created,updated) VALUES";
+const char failure_row_tail[] = "ON DUPLICATE KEY UPDATE attempts=attempts+1,updated=VALUES(updated)";
+
+static void add_date(struct buf *out, int32_t day)
+{
+	char text[DATE_TEXT];
+
+	buf_add_char(out, '\'');
+	buf_add(out, date_format(day, text), DATE_TEXT - 1);
+	buf_add_char(out, '\'');
+}
+
+static void add_number(struct buf *out, int64_t n)
+{
+	buf_add_char(out, ',');
+	buf_add_i64(out, n);
+}
+
+static void add_quoted(struct buf *out, struct bytes value)
+{
+	buf_add_char(out, ',');
+	mysql_add_quoted(out, value);
+}
+
+static void add_instant(struct buf *out, int64_t ms)
+{
+	buf_add_char(out, ',');
+	mysql_add_datetime(out, ms);
+}
+
+void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept, struct bytes set,
+	const struct judgement *j, int64_t revision, int64_t now_ms)
+{
+	struct buf *out = &rows->text;
+
+	buf_add_char(out, '(');
+	add_date(out, day);
+	add_quoted(out, employee);
+	add_quoted(out, dept);
+	add_quoted(out, bytes_of(attendance_name(j->status)));
+	add_instant(out, j->in);
+	add_instant(out, j->out);
+	add_number(out, workday_utc_offset(workday_shift(day).start));
+	add_number(out, j->late_ms);
+	add_number(out, j->early_ms);
+	add_number(out, j->worked_ms);
+	add_number(out, j->punches);
+	add_quoted(out, set);
+	add_quoted(out, bytes_of(j->reason));
+	add_number(out, revision);
+	add_instant(out, now_ms);
+	add_instant(out, now_ms);
+	buf_add_char(out, ')');
+	sql_row_end(rows);
+}
+
+void failure_row_add(struct sql_rows *rows, const struct failure_row *f, int64_t now_ms)
+{
+	struct buf *out = &rows->text;
+	char detail[201];
+
+	/* The server's words may quote a bad value, cut anywhere: ASCII is what is safe to store. */
+	bytes_copy(detail, sizeof(detail), bytes_of(f->detail));
+	for (char *p = detail; *p != '\0'; p++) {
+		if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
+			*p = '?';
+	}
+	buf_add_str(out, "('");
+	buf_add_str(out, f->kind);
+	buf_add_char(out, '\'');
+	add_quoted(out, f->ref.n <= 192 ? f->ref : (struct bytes){f->ref.p, 192});
+	buf_add_char(out, ',');
+	if (f->day >= 0)
+		add_date(out, f->day);
+	else
+		buf_add_str(out, "NULL");
+	add_quoted(out, f->dept.n <= ID_MAX ? f->dept : (struct bytes){f->dept.p, ID_MAX});
+	add_quoted(out, f->employee.n <= 255 ? f->employee : (struct bytes){f->employee.p, 255});
+	add_quoted(out, bytes_of(f->reason));
+	add_quoted(out, bytes_of(detail));
+	add_quoted(out, f->payload.n <= 60000 ? f->payload : (struct bytes){f->payload.p, 60000});
+	add_quoted(out, f->owner);
+	add_instant(out, now_ms);
+	add_instant(out, now_ms);
+	buf_add_char(out, ')');
+	sql_row_end(rows);
+}
+
+static bool contains(struct bytes set, struct bytes token)
+{
+	const char *mark = memchr(token.p, '#', token.n);
+	struct bytes punch = {token.p, mark != NULL ? (size_t)(mark - token.p) : token.n};
+	struct bytes id = mark != NULL ? (struct bytes){mark, token.n - punch.n} : (struct bytes){"", 0};
+
+	while (set.n > 0) {
+		struct bytes f[2];
+		int parts = bytes_split(set, ' ', f, 2);
+		const char *other = memchr(f[0].p, '#', f[0].n);
+		size_t n = other != NULL ? (size_t)(other - f[0].p) : f[0].n;
+		if (bytes_eq((struct bytes){f[0].p, n}, punch))
+			return true;
+		if (id.n > 0 && other != NULL && bytes_eq((struct bytes){other, f[0].n - n}, id))
+			return true;
+		set = parts == 2 ? f[1] : (struct bytes){"", 0};
+	}
+	return false;
+}
+
+void day_row_union(struct buf *set, struct bytes more)
+{
+	while (more.n > 0) {
+		struct bytes f[2];
+		int parts = bytes_split(more, ' ', f, 2);
+		if (f[0].n > 0 && !contains(buf_bytes(set), f[0])) {
+			if (set->len > 0)
+				buf_add_char(set, ' ');
+			buf_add_bytes(set, f[0]);
+		}
+		more = parts == 2 ? f[1] : (struct bytes){"", 0};
+	}
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "persist/failure_retry.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "persist/day_row.h"
+#include "persist/ledger.h"
+#include "persist/mysql_link.h"
+#include "persist/mysql_text.h"
+#include "rules/when.h"
+#include "rules/workday.h"
+
+#define STATEMENTS 3
+
+/* One failure as it was read. */
+struct failed {
+	char id[24];
+	bool is_day;
+	int32_t day;
+	struct buf dept, employee, payload, ref;
+};
+
+struct retry {
+	struct mysql_link *link;
+	void (*done)(int64_t written, const char *error, void *arg);
+	void *arg;
+	struct failed *list;
+	size_t count, next;
+	int64_t written;
+	struct buf texts[STATEMENTS];
+	struct bytes statements[STATEMENTS];
+};
+
+static void try_next(struct retry *r);
+
+static void finish(struct retry *r, const char *error)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		buf_release(&r->list[i].dept);
+		buf_release(&r->list[i].employee);
+		buf_release(&r->list[i].payload);
+		buf_release(&r->list[i].ref);
+	}
+	for (int i = 0; i < STATEMENTS; i++)
+		buf_release(&r->texts[i]);
+	free(r->list);
+	r->done(r->written, error, r->arg);
+	free(r);
+}
+
+static void on_tried(const struct mysql_result *result, void *arg)
+{
+	struct retry *r = arg;
+	const struct failed *f = &r->list[r->next++];
+
+	if (result->outcome == SQL_OK) {
+		r->written++;
+		try_next(r);
+	} else if (result->outcome == SQL_DATA) {
+		log_warning("persist failure event=still-bad id=%s message=\"%s\"", f->id, result->message);
+		try_next(r);
+	} else {
+		finish(r, "UNAVAILABLE MySQL was lost under the request; what was retried is done, send it again");
+	}
+}
+
+/* The row itself; false when it is still not one. */
+static bool render(const struct failed *f, struct buf *out)
+{
+	struct sql_rows rows = {0};
+	struct shift shift = workday_shift(f->day);
+	struct judgement j;
+
+	if (!f->is_day)
+		return ledger_event_insert(out, buf_bytes(&f->payload), buf_bytes(&f->ref));
+	if (f->employee.len == 0 || punch_judge(buf_bytes(&f->payload), &shift, true, &j) != 0)
+		return false;
+	day_row_add(&rows, f->day, buf_bytes(&f->employee), buf_bytes(&f->dept), buf_bytes(&f->payload), &j, 1,
+		clock_wall_ms());
+	buf_add_str(out, day_row_head);
+	buf_add_bytes(out, buf_bytes(&rows.text));
+	buf_add_str(out, day_row_keep_tail);
+	sql_rows_release(&rows);
+	return true;
+}
+
+static void try_next(struct retry *r)
+{
+	while (r->next < r->count) {
+		const struct failed *f = &r->list[r->next];
+		char date[DATE_TEXT];
+		size_t n = 2;
+		for (int i = 0; i < STATEMENTS; i++)
+			buf_clear(&r->texts[i]);
+		if (!render(f, &r->texts[0])) {
+			r->next++;
+			continue;
+		}
+		buf_add_str(&r->texts[1], "UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
+		mysql_add_datetime(&r->texts[1], clock_wall_ms());
+		buf_addf(&r->texts[1], " WHERE id=%s", f->id);
+		if (f->is_day) {
+			buf_addf(&r->texts[2], "UPDATE day_close SET written=written+1,failed=failed-1 WHERE failed>0 AND "
+					       "work_date='%s' AND dept=", date_format(f->day, date));
+			mysql_add_quoted(&r->texts[2], buf_bytes(&f->dept));
+			n = 3;
+		}
+		for (size_t i = 0; i < n; i++)
+			r->statements[i] = buf_bytes(&r->texts[i]);
+		mysql_link_batch(r->link, r->statements, n, on_tried, r);
+		return;
+	}
+	finish(r, NULL);
+}
+
+static void on_list(const struct mysql_result *result, void *arg)
+{
+	struct retry *r = arg;
+
+	if (result->outcome != SQL_OK) {
+		finish(r, "UNAVAILABLE MySQL is away, nothing was done; try again");
+		return;
+	}
+	r->list = xcalloc(result->rows + 1, sizeof(r->list[0]));
+	for (size_t i = 0; i < result->rows; i++) {
+		struct failed *f = &r->list[r->count];
+		f->is_day = bytes_eq(mysql_cell(result, i, 1), BYTES_LIT("day"));
+		if (!date_parse(mysql_cell(result, i, 2), &f->day) && f->is_day)
+			continue;
+		bytes_copy(f->id, sizeof(f->id), mysql_cell(result, i, 0));
+		buf_add_bytes(&f->dept, mysql_cell(result, i, 3));
+		buf_add_bytes(&f->employee, mysql_cell(result, i, 4));
+		buf_add_bytes(&f->payload, mysql_cell(result, i, 5));
+		buf_add_bytes(&f->ref, mysql_cell(result, i, 6));
+		r->count++;
+	}
+	try_next(r);
+}
+
+void failure_retry_start(struct mysql_link *link, int64_t id, void (*done)(int64_t written, const char *error, void *arg),
+	void *arg)
+{
+	struct retry *r = xcalloc(1, sizeof(*r));
+	struct buf sql = BUF_INIT;
+
+	r->link = link;
+	r->done = done;
+	r->arg = arg;
+	buf_add_str(&sql, "SELECT id,kind,work_date,dept,employee,payload,ref FROM persist_failure WHERE state='open' "
+			  "AND kind IN ('day','event')");
+	if (id != 0)
+		buf_addf(&sql, " AND id=%lld", (long long)id);
+	buf_add_str(&sql, " ORDER BY id LIMIT 1000");
+	mysql_link_query(link, &sql, on_list, r);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "persist/ledger.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/info.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "persist/day_row.h"
+#include "persist/journal.h"
+#include "persist/mysql_text.h"
+#include "persist/record.h"
+#include "persist/revision.h"
+#include "persist/sql_writer.h"
+#include "persist/tree.h"
+#include "rules/workday.h"
+
+enum insert { INSERT_EVENTS, INSERT_EMPLOYEES, INSERT_DEPARTMENTS, INSERT_FAILURES, INSERT_COUNT };
+
+static const struct {
+	const char *head, *tail;
+} inserts[INSERT_COUNT] = {
+	[INSERT_EVENTS] = {"INSERT INTO attendance_event (work_date,employee,at_ms,direction,dept,at,received,utc_offset,"
+			   "event_id,source,marks,late,journal_ref) VALUES",
+		"ON DUPLICATE KEY UPDATE employee=VALUES(employee)"},
+	/* Partitions are read on their own, so an older record may come after a newer one: `updated` decides. */
+	[INSERT_EMPLOYEES] = {"INSERT INTO employee (id,name,dept,state,updated,journal_ref) VALUES",
+		"ON DUPLICATE KEY UPDATE name=IF(VALUES(updated)>=updated AND VALUES(state)='active',VALUES(name),name),"
+		"dept=IF(VALUES(updated)>=updated,VALUES(dept),dept),state=IF(VALUES(updated)>=updated,VALUES(state),state),"
+		"journal_ref=IF(VALUES(updated)>=updated,VALUES(journal_ref),journal_ref),"
+		"updated=IF(VALUES(updated)>=updated,VALUES(updated),updated)"},
+	[INSERT_DEPARTMENTS] = {"INSERT INTO department (id,name,parent,path,manager,state,version,updated) VALUES",
+		"ON DUPLICATE KEY UPDATE name=VALUES(name),parent=VALUES(parent),path=VALUES(path),manager=VALUES(manager),"
+		"state=VALUES(state),updated=VALUES(updated)"},
+	[INSERT_FAILURES] = {failure_row_head, failure_row_tail},
+};
+
+/* One window. */
+struct work {
+	struct ledger *ledger;
+	struct journal_window *window;
+	struct sql_rows inserts[INSERT_COUNT];
+	int *event_records; /* which record each row of INSERT_EVENTS is */
+	int late; /* punches of closed days */
+};
+
+struct ledger {
+	struct mysql_link *link;
+	const struct tree *tree;
+	void (*done)(struct journal_window *window, bool ok, void *arg);
+	void *arg;
+	uint64_t events, failures, revisions, retries;
+};
+
+static void finish(struct work *w, bool ok)
+{
+	struct ledger *l = w->ledger;
+	struct journal_window *window = w->window;
+
+	for (int i = 0; i < INSERT_COUNT; i++)
+		sql_rows_release(&w->inserts[i]);
+	free(w->event_records);
+	free(w);
+	l->retries += !ok;
+	l->done(window, ok, l->arg);
+}
+
+/* ---- rows ---- */
+
+static void add_quoted(struct buf *out, struct bytes value)
+{
+	mysql_add_quoted(out, value);
+	buf_add_char(out, ',');
+}
+
+static void add_instant(struct buf *out, int64_t ms)
+{
+	mysql_add_datetime(out, ms);
+	buf_add_char(out, ',');
+}
+
+static struct bytes manager_of(const struct ledger *l, struct bytes dept)
+{
+	const struct dept *d = tree_find(l->tree, dept);
+
+	return d != NULL ? bytes_of(d->manager) : (struct bytes){"", 0};
+}
+
+static void add_failure(struct work *w, const struct journal_record *record, const struct failure_row *failure)
+{
+	struct failure_row f = *failure;
+
+	f.ref = record->ref;
+	f.payload = record->text;
+	f.owner = manager_of(w->ledger, f.dept);
+	w->ledger->failures++;
+	failure_row_add(&w->inserts[INSERT_FAILURES], &f, clock_wall_ms());
+}
+
+static void add_event(struct buf *out, const struct punch_record *p, struct bytes ref)
+{
+	buf_add_char(out, '(');
+	add_quoted(out, p->date);
+	add_quoted(out, p->employee);
+	buf_add_i64(out, p->at);
+	buf_addf(out, ",'%c',", p->direction);
+	add_quoted(out, p->dept);
+	add_instant(out, p->at);
+	add_instant(out, p->received);
+	buf_add_i64(out, workday_utc_offset(p->at));
+	buf_add_char(out, ',');
+	add_quoted(out, p->event_id);
+	add_quoted(out, p->source);
+	add_quoted(out, p->marks);
+	buf_add_char(out, p->late ? '1' : '0');
+	buf_add_char(out, ',');
+	mysql_add_quoted(out, ref);
+	buf_add_char(out, ')');
+}
+
+bool ledger_event_insert(struct buf *out, struct bytes record, struct bytes ref)
+{
+	struct punch_record p;
+
+	if (!record_parse_punch(record, &p))
+		return false;
+	buf_add_str(out, inserts[INSERT_EVENTS].head);
+	add_event(out, &p, ref);
+	buf_add_str(out, inserts[INSERT_EVENTS].tail);
+	return true;
+}
+
+static void add_punch(struct work *w, int index)
+{
+	const struct journal_record *record = &w->window->records[index];
+	struct sql_rows *rows = &w->inserts[INSERT_EVENTS];
+	struct punch_record p;
+
+	if (!record_parse_punch(record->text, &p)) {
+		struct failure_row f = {.kind = "event", .day = -1, .reason = "malformed", .detail = "not a punch record"};
+		add_failure(w, record, &f);
+		return;
+	}
+	add_event(&rows->text, &p, record->ref);
+	w->event_records[rows->count] = index;
+	sql_row_end(rows);
+	w->late += p.late;
+	w->ledger->events++;
+}
+
+/* E|employee|dept|received|old dept or -|name and X|employee|dept|received */
+static void add_employee(struct work *w, int index)
+{
+	const struct journal_record *record = &w->window->records[index];
+	struct sql_rows *rows = &w->inserts[INSERT_EMPLOYEES];
+	struct bytes f[6];
+	int64_t received;
+	bool hired = record->text.p[0] == 'E';
+	int fields = hired ? 6 : 4;
+
+	if (bytes_split(record->text, '|', f, fields) != fields || !bytes_to_i64(f[3], &received))
+		return;
+	buf_add_char(&rows->text, '(');
+	add_quoted(&rows->text, f[1]);
+	add_quoted(&rows->text, hired ? f[5] : (struct bytes){"", 0});
+	add_quoted(&rows->text, f[2]);
+	buf_add_str(&rows->text, hired ? "'active'," : "'removed',");
+	add_instant(&rows->text, received);
+	mysql_add_quoted(&rows->text, record->ref);
+	buf_add_char(&rows->text, ')');
+	sql_row_end(rows);
+}
+
+/* T|change|id|parent or -|manager or -|path|name */
+static void add_department(struct work *w, int index)
+{
+	struct sql_rows *rows = &w->inserts[INSERT_DEPARTMENTS];
+	struct bytes f[7];
+
+	if (bytes_split(w->window->records[index].text, '|', f, 7) != 7)
+		return;
+	buf_add_char(&rows->text, '(');
+	add_quoted(&rows->text, f[2]);
+	add_quoted(&rows->text, f[6]);
+	add_quoted(&rows->text, record_optional(f[3]));
+	add_quoted(&rows->text, f[5]);
+	add_quoted(&rows->text, record_optional(f[4]));
+	buf_add_str(&rows->text, "'active',1,");
+	mysql_add_datetime(&rows->text, clock_wall_ms());
+	buf_add_char(&rows->text, ')');
+	sql_row_end(rows);
+}
+
+/* R|dept|employee|at|received|reason|event id or -|source or - */
+static void add_rejected(struct work *w, int index)
+{
+	struct bytes f[8];
+	char reason[33], detail[64];
+
+	if (bytes_split(w->window->records[index].text, '|', f, 8) != 8)
+		return;
+	snprintf(detail, sizeof(detail), "event time %.*s ms", (int)f[3].n, f[3].p);
+	struct failure_row failure = {.kind = "rejected", .day = -1, .dept = f[1], .employee = f[2],
+		.reason = bytes_copy(reason, sizeof(reason), f[5]), .detail = detail};
+	add_failure(w, &w->window->records[index], &failure);
+}
+
+static const struct {
+	char letter;
+	void (*add)(struct work *w, int index);
+} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'T', add_department}, {'R', add_rejected}};
+
+/* ---- the write ---- */
+
+static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
+{
+	struct work *w = arg;
+
+	log_warning("persist ledger event=bad-row insert=%zu code=%u message=\"%s\"", insert, code, message);
+	if (insert != INSERT_EVENTS)
+		return;
+	const struct journal_record *record = &w->window->records[w->event_records[row]];
+	struct punch_record p;
+	if (!record_parse_punch(record->text, &p))
+		return;
+	struct failure_row f = {.kind = "event", .day = p.day, .dept = p.dept, .employee = p.employee,
+		.reason = "refused", .detail = message};
+	add_failure(w, record, &f);
+}
+
+static void on_revised(bool ok, int revised, void *arg)
+{
+	struct work *w = arg;
+
+	w->ledger->revisions += (uint64_t)revised;
+	finish(w, ok);
+}
+
+static void on_written(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg)
+{
+	struct work *w = arg;
+
+	(void)affected;
+	if (outcome != SQL_OK) {
+		if (outcome != SQL_LOST)
+			log_warning("persist ledger event=failed outcome=%s message=\"%s\"", sql_outcome_name(outcome),
+				message);
+		finish(w, false);
+	} else if (w->late > 0) {
+		revision_start(w->ledger->link, w->window, on_revised, w);
+	} else {
+		finish(w, true);
+	}
+}
+
+void ledger_process(struct journal_window *window, void *arg)
+{
+	struct ledger *l = arg;
+
+	if (!mysql_link_ready(l->link)) {
+		l->done(window, false, l->arg);
+		return;
+	}
+	struct work *w = xcalloc(1, sizeof(*w));
+	w->ledger = l;
+	w->window = window;
+	w->event_records = xcalloc((size_t)window->count + 1, sizeof(w->event_records[0]));
+	for (int i = 0; i < INSERT_COUNT; i++) {
+		w->inserts[i].head = inserts[i].head;
+		w->inserts[i].tail = inserts[i].tail;
+	}
+	for (int i = 0; i < window->count; i++) {
+		for (size_t k = 0; k < ARRAY_LEN(adders); k++) {
+			if (window->records[i].text.n > 0 && window->records[i].text.p[0] == adders[k].letter)
+				adders[k].add(w, i);
+		}
+	}
+	size_t rows = 0;
+	for (int i = 0; i < INSERT_COUNT; i++)
+		rows += w->inserts[i].count;
+	if (rows == 0) {
+		finish(w, true);
+		return;
+	}
+	struct sql_write write = {.inserts = w->inserts, .insert_count = INSERT_COUNT, .bad = on_bad, .done = on_written,
+		.arg = w};
+	sql_write_start(l->link, &write);
+}
+
+static void write_info(struct buf *out, void *arg)
+{
+	const struct ledger *l = arg;
+
+	buf_addf(out, "ledger_events:%llu\r\nledger_failures:%llu\r\nledger_revisions:%llu\r\nledger_retries:%llu\r\n",
+		(unsigned long long)l->events, (unsigned long long)l->failures, (unsigned long long)l->revisions,
+		(unsigned long long)l->retries);
+}
+
+struct ledger *ledger_new(struct mysql_link *link, const struct tree *tree,
+	void (*done)(struct journal_window *window, bool ok, void *arg), void *arg)
+{
+	struct ledger *l = xcalloc(1, sizeof(*l));
+
+	l->link = link;
+	l->tree = tree;
+	l->done = done;
+	l->arg = arg;
+	info_register("History", write_info, l);
+	return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+	free(l);
+}

@@ -1,0 +1,19 @@
+-- Sets a day map aside, so that nothing changes it while it is read. Safe to repeat.
+-- KEYS: day map, closing map, days
+-- ARGV: field in `days`
+-- Reply: {marker or '', how many employees}; {'-', 0} when there is no map; {'c', 0} when the day is closed;
+--   {'i', n} when the roster is not whole yet: nothing was done, ready it first
+local state = redis.call('HGET', KEYS[3], ARGV[1])
+if redis.call('EXISTS', KEYS[2]) == 0 then
+  if state == 'closed' then return {'c', 0} end
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    redis.call('HSET', KEYS[3], ARGV[1], 'closing')
+    return {'-', 0}
+  end
+  local marker = redis.call('HGET', KEYS[1], '#')
+  if marker == 'i' then return {'i', redis.call('HLEN', KEYS[1]) - 1} end
+  redis.call('RENAME', KEYS[1], KEYS[2])
+end
+redis.call('HSET', KEYS[3], ARGV[1], 'closing')
+local marker = redis.call('HGET', KEYS[2], '#')
+return {marker or '', redis.call('HLEN', KEYS[2]) - (marker and 1 or 0)}

@@ -1,0 +1,56 @@
+-- Sets employees: hires, renames, moves.
+-- KEYS, nine an event: dir; dept hash of the new department; emps of the new one; its day maps of today and
+--   tomorrow; emps of the old one and its day maps of today and tomorrow (the new one's again where there is no old
+--   one); journal of the new department's partition
+-- ARGV, seven an event: employee, name or '' (keep), 1 when a name was given, the department that the caller believes
+--   he is in ('' = none), the new department ('' = keep the old one or, for a new employee, none: refused), journal
+--   record's head, 1 when he must exist already
+-- Reply: one line an event, joined by \n: O done; R<dept> he is in that department now ('' = in none), ask again;
+--   T no such department; U no such employee; E<text>
+-- A move takes him out of the old department's maps where he has not punched, and into the new one's; punches stay
+-- where they were made, so that the day has one row and nobody becomes absent by moving.
+local call, pcall = redis.call, redis.pcall
+local out = {}
+
+local function one(k, a)
+  local dir, dept, emps, old = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 6]
+  local id, name, named, believed, new, head, must = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5],
+    ARGV[a + 6], ARGV[a + 7]
+  local now = pcall('GET', dir)
+  if type(now) == 'table' then return 'E' .. now.err end
+  if (now or '') ~= believed then return 'R' .. (now or '') end
+  if must == '1' and not now then return 'U' end
+  local exists = pcall('HGET', dept, 'id')
+  if type(exists) == 'table' then return 'E' .. exists.err end
+  if not exists then return 'T' end
+
+  local record = now and call('HGET', old, id) or nil
+  local head4 = '|||'
+  local oldname = ''
+  if record then
+    head4, oldname = string.match(record, '^([^|]*|[^|]*|[^|]*|)(.*)$')
+  end
+  if named ~= '1' then name = oldname end
+  local moved = now and now ~= new
+  if record and not moved and name == oldname then return 'O' end
+
+  local ok = pcall('XADD', KEYS[k + 9], '*', 'e', head .. (now or '-') .. '|' .. name)
+  if type(ok) == 'table' and ok.err then return 'E' .. ok.err end
+  call('HSET', emps, id, head4 .. name)
+  call('SET', dir, new)
+  if moved then call('HDEL', old, id) end
+  for d = 4, 5 do
+    local map, from = KEYS[k + d], KEYS[k + d + 3]
+    local punched = false
+    if moved then
+      local set = call('HGET', from, id)
+      if set == '' then call('HDEL', from, id) end
+      punched = set and set ~= ''
+    end
+    if not punched and (moved or not now) and call('HEXISTS', map, '#') == 1 then call('HSETNX', map, id, '') end
+  end
+  return 'O'
+end
+
+for i = 0, #KEYS / 9 - 1 do out[i + 1] = one(i * 9, i * 7) end
+return table.concat(out, '\n')

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* Three steps: what the rows are and which revisions this window has made before (a crash may have come between
+ * its commit and the cursor); all raw punches of these people and days; then rows and revisions in one transaction. */
+#include "persist/revision.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "persist/day_row.h"
+#include "persist/journal.h"
+#include "persist/mysql_link.h"
+#include "persist/mysql_text.h"
+#include "persist/record.h"
+#include "rules/when.h"
+#include "rules/workday.h"
+
+#define CAUSE "late_punch"
+
+/* One employee and day. */
+struct target {
+	struct punch_record punch; /* the last of this window; points into the window */
+	struct bytes ref;
+	bool known; /* there is a row */
+	int64_t revision;
+	char dept[ID_MAX + 1], status[17];
+	struct buf old_set, set;
+};
+
+void revision_rows_init(struct sql_rows *days, struct sql_rows *revisions)
+{
+	days->head = day_row_head;
+	days->tail = day_row_revise_tail;
+	revisions->head = "INSERT INTO attendance_revision (work_date,employee,revision,at,cause,cause_ref,old_status,"
+			  "new_status,old_in,new_in,old_out,new_out,old_punch_set,new_punch_set) VALUES";
+	revisions->tail = "ON DUPLICATE KEY UPDATE revision=VALUES(revision)";
+}
+
+static void add_instant(struct buf *out, int64_t ms)
+{
+	mysql_add_datetime(out, ms);
+	buf_add_char(out, ',');
+}
+
+static void add_quoted(struct buf *out, struct bytes value)
+{
+	mysql_add_quoted(out, value);
+	buf_add_char(out, ',');
+}
+
+void revision_row_add(struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms)
+{
+	struct buf *out = &revisions->text;
+	char date[DATE_TEXT];
+
+	day_row_add(days, row->day, row->employee, row->dept, row->new_set, &row->new, row->revision, now_ms);
+	buf_addf(out, "('%s',", date_format(row->day, date));
+	add_quoted(out, row->employee);
+	buf_addf(out, "%lld,", (long long)row->revision);
+	add_instant(out, now_ms);
+	buf_addf(out, "'%s',", row->cause);
+	add_quoted(out, row->cause_ref);
+	add_quoted(out, row->old_status);
+	add_quoted(out, bytes_of(attendance_name(row->new.status)));
+	add_instant(out, row->old.in);
+	add_instant(out, row->new.in);
+	add_instant(out, row->old.out);
+	add_instant(out, row->new.out);
+	add_quoted(out, row->old_set);
+	mysql_add_quoted(out, row->new_set);
+	buf_add_char(out, ')');
+	sql_row_end(revisions);
+}
+
+struct revision {
+	struct mysql_link *link;
+	struct journal_window *window;
+	void (*done)(bool ok, int revised, void *arg);
+	void *arg;
+	struct target *targets;
+	size_t count;
+	struct sql_rows inserts[2]; /* rows, revisions */
+	int revised;
+};
+
+static void finish(struct revision *r, bool ok)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		buf_release(&r->targets[i].old_set);
+		buf_release(&r->targets[i].set);
+	}
+	sql_rows_release(&r->inserts[0]);
+	sql_rows_release(&r->inserts[1]);
+	free(r->targets);
+	r->done(ok, r->revised, r->arg);
+	free(r);
+}
+
+static struct target *find(struct revision *r, struct bytes date, struct bytes employee)
+{
+	for (size_t i = 0; i < r->count; i++) {
+		struct target *t = &r->targets[i];
+		if (bytes_eq(t->punch.employee, employee) && bytes_eq(t->punch.date, date))
+			return t;
+	}
+	return NULL;
+}
+
+static void collect(struct revision *r)
+{
+	struct punch_record p;
+
+	r->targets = xcalloc((size_t)r->window->count, sizeof(r->targets[0]));
+	for (int i = 0; i < r->window->count; i++) {
+		if (!record_parse_punch(r->window->records[i].text, &p) || !p.late)
+			continue;
+		struct target *t = find(r, p.date, p.employee);
+		if (t == NULL)
+			t = &r->targets[r->count++];
+		t->punch = p;
+		t->ref = r->window->records[i].ref;
+	}
+}
+
+static void add_keys(struct revision *r, struct buf *sql)
+{
+	buf_add_str(sql, " WHERE (work_date,employee) IN (");
+	for (size_t i = 0; i < r->count; i++) {
+		buf_add_str(sql, i == 0 ? "(" : ",(");
+		mysql_add_quoted(sql, r->targets[i].punch.date);
+		buf_add_char(sql, ',');
+		mysql_add_quoted(sql, r->targets[i].punch.employee);
+		buf_add_char(sql, ')');
+	}
+	buf_add_char(sql, ')');
+}
+
+static bool failed(struct revision *r, const struct mysql_result *result)
+{
+	if (result->outcome == SQL_OK)
+		return false;
+	log_warning("persist revision event=failed outcome=%s message=\"%s\"", sql_outcome_name(result->outcome),
+		result->message);
+	finish(r, false);
+	return true;
+}
+
+/* ---- the last step: rows and revisions ---- */
+
+static void append_withdrawal(struct revision *r, struct bytes date, struct bytes dept, struct bytes employee,
+	int64_t revision, const char *new_status, int64_t at)
+{
+	buf_addf(&r->window->append, "W|%.*s|%.*s|%.*s|%lld|absent|%s|%lld", (int)date.n, date.p, (int)dept.n, dept.p,
+		(int)employee.n, employee.p, (long long)revision, new_status, (long long)at);
+	buf_add_char(&r->window->append, '\0');
+}
+
+static void on_written(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg)
+{
+	struct revision *r = arg;
+
+	(void)affected;
+	if (outcome != SQL_OK)
+		log_warning("persist revision event=failed outcome=%s message=\"%s\"", sql_outcome_name(outcome), message);
+	finish(r, outcome == SQL_OK);
+}
+
+static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
+{
+	(void)arg;
+	log_error("persist revision event=bad-row insert=%zu row=%zu code=%u message=\"%s\"", insert, row, code, message);
+}
+
+static void revise(struct revision *r, struct target *t, int64_t now)
+{
+	struct shift shift = workday_shift(t->punch.day);
+	struct revision_row row = {.day = t->punch.day, .employee = t->punch.employee, .old_status = bytes_of(t->status),
+		.old_set = buf_bytes(&t->old_set), .new_set = buf_bytes(&t->set), .cause_ref = t->ref, .cause = CAUSE,
+		.old = {.in = -1, .out = -1}};
+
+	if (punch_judge(row.new_set, &shift, true, &row.new) != 0)
+		return;
+	if (t->known && (t->set.len == t->old_set.len || punch_judge(row.old_set, &shift, true, &row.old) != 0))
+		return; /* nothing new: a repeat */
+	if (!t->known)
+		bytes_copy(t->dept, sizeof(t->dept), t->punch.dept);
+	row.dept = bytes_of(t->dept);
+	row.revision = t->known ? t->revision + 1 : 1;
+	revision_row_add(&r->inserts[0], &r->inserts[1], &row, now);
+	r->revised++;
+	if (strcmp(t->status, "absent") == 0 && row.new.status != ATTENDANCE_ABSENT)
+		append_withdrawal(r, t->punch.date, row.dept, row.employee, row.revision, attendance_name(row.new.status),
+			t->punch.at);
+}
+
+static void write_all(struct revision *r)
+{
+	int64_t now = clock_wall_ms();
+
+	revision_rows_init(&r->inserts[0], &r->inserts[1]);
+	for (size_t i = 0; i < r->count; i++)
+		revise(r, &r->targets[i], now);
+	if (r->revised == 0) {
+		finish(r, true);
+		return;
+	}
+	struct sql_write write = {.inserts = r->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = r};
+	sql_write_start(r->link, &write);
+}
+
+/* ---- the middle: all punches of these days ---- */
+
+static void on_events(const struct mysql_result *result, void *arg)
+{
+	struct revision *r = arg;
+	struct buf token = BUF_INIT;
+
+	if (failed(r, result))
+		return;
+	for (size_t i = 0; i < result->rows; i++) {
+		struct target *t = find(r, mysql_cell(result, i, 0), mysql_cell(result, i, 1));
+		if (t == NULL)
+			continue;
+		struct bytes id = mysql_cell(result, i, 4);
+		buf_clear(&token);
+		buf_add_bytes(&token, mysql_cell(result, i, 2));
+		buf_add_bytes(&token, mysql_cell(result, i, 3));
+		if (id.n > 0) {
+			buf_add_char(&token, '#');
+			buf_add_bytes(&token, id);
+		}
+		day_row_union(&t->set, buf_bytes(&token));
+	}
+	buf_release(&token);
+	write_all(r);
+}
+
+static void ask_events(struct revision *r)
+{
+	struct buf sql = BUF_INIT;
+
+	buf_add_str(&sql, "SELECT work_date,employee,direction,at_ms,event_id FROM attendance_event");
+	add_keys(r, &sql);
+	buf_add_str(&sql, " ORDER BY received,at_ms");
+	mysql_link_query(r->link, &sql, on_events, r);
+}
+
+/* ---- the rows as they are ---- */
+
+static void on_rows(const struct mysql_result *result, void *arg)
+{
+	struct revision *r = arg;
+
+	if (failed(r, result))
+		return;
+	for (size_t i = 0; i < result->rows; i++) {
+		struct target *t = find(r, mysql_cell(result, i, 0), mysql_cell(result, i, 1));
+		if (t == NULL || !bytes_to_i64(mysql_cell(result, i, 4), &t->revision))
+			continue;
+		t->known = true;
+		bytes_copy(t->dept, sizeof(t->dept), mysql_cell(result, i, 2));
+		bytes_copy(t->status, sizeof(t->status), mysql_cell(result, i, 3));
+		buf_add_bytes(&t->old_set, mysql_cell(result, i, 5));
+		day_row_union(&t->set, buf_bytes(&t->old_set));
+	}
+	ask_events(r);
+}
+
+/* Withdrawals of this window that were committed before the cursor moved: told again, with the same id. */
+static void on_earlier(const struct mysql_result *result, void *arg)
+{
+	struct revision *r = arg;
+
+	if (failed(r, result))
+		return;
+	for (size_t i = 0; i < result->rows; i++) {
+		struct target *t = find(r, mysql_cell(result, i, 0), mysql_cell(result, i, 1));
+		int64_t revision;
+		char status[17];
+		if (t == NULL || !bytes_to_i64(mysql_cell(result, i, 2), &revision))
+			continue;
+		append_withdrawal(r, mysql_cell(result, i, 0), mysql_cell(result, i, 4), mysql_cell(result, i, 1), revision,
+			bytes_copy(status, sizeof(status), mysql_cell(result, i, 3)), t->punch.at);
+	}
+	struct buf sql = BUF_INIT;
+	buf_add_str(&sql, "SELECT work_date,employee,dept,status,revision,punch_set FROM attendance_day");
+	add_keys(r, &sql);
+	mysql_link_query(r->link, &sql, on_rows, r);
+}
+
+void revision_start(struct mysql_link *link, struct journal_window *window,
+	void (*done)(bool ok, int revised, void *arg), void *arg)
+{
+	struct revision *r = xcalloc(1, sizeof(*r));
+	struct buf sql = BUF_INIT;
+
+	r->link = link;
+	r->window = window;
+	r->done = done;
+	r->arg = arg;
+	collect(r);
+	buf_add_str(&sql, "SELECT v.work_date,v.employee,v.revision,v.new_status,d.dept FROM attendance_revision v "
+			  "JOIN attendance_day d ON d.work_date=v.work_date AND d.employee=v.employee "
+			  "WHERE v.old_status='absent' AND v.new_status<>'absent' AND v.cause_ref IN (");
+	/* Every record of the window: it may begin and end elsewhere than the one before the crash. */
+	for (int i = 0; i < window->count; i++) {
+		buf_add_str(&sql, i == 0 ? "" : ",");
+		mysql_add_quoted(&sql, window->records[i].ref);
+	}
+	buf_add_char(&sql, ')');
+	mysql_link_query(link, &sql, on_earlier, r);
+}

@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: MIT
+"""The command line tool without a musterd: usage, exit codes, files and environment, and an import that meets a
+server which is busy, goes away, or refuses some of it."""
+import itertools
+import os
+import pty
+import re
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.cli import Canned, Cli
+from harness.muster import Muster
+from stack import free_port
+
+HEAD = "kind,id,parent,name,manager\n"
+
+
+def flat(**fields):
+    """A map as RESP2 has it."""
+    parts = []
+    for name, value in fields.items():
+        parts.append(b"$%d\r\n%s\r\n" % (len(name), name.encode()))
+        if value is None:
+            parts.append(b"$-1\r\n")
+        elif isinstance(value, int):
+            parts.append(b":%d\r\n" % value)
+        else:
+            data = value if isinstance(value, bytes) else value.encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"*%d\r\n" % len(parts) + b"".join(parts)
+
+
+@pytest.fixture(name="run")
+def fixture_run(tmp_path):
+    """run(port, words...)"""
+    def run(port, *words, **options):
+        return Cli(port, tmp_path, Muster.build())(*words, **options)
+    return run
+
+
+@pytest.fixture(name="people")
+def fixture_people(tmp_path):
+    """people(text) writes an import file and gives its name."""
+    def write(text):
+        path = tmp_path / "people.csv"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+    return write
+
+
+def ok(_):
+    return b"+OK\r\n"
+
+
+# --- usage, exit codes, options ---------------------------------------------------------------------------------
+
+def test_help_names_every_command(run):
+    overview = run(1, "help").out
+    for name in re.findall(r"^  (\w+) ", overview.split("Commands:")[1].split("Options")[0], re.M):
+        assert run(1, "help", name).out.startswith(f"usage: muster {name}")
+        assert run(1, name, "--help").out == run(1, "help", name).out
+    assert run(1, "--version").out.startswith("muster ")
+
+
+def test_man_page_names_every_command_and_option(run):
+    page = (Path(__file__).resolve().parents[2] / "man" / "muster.1").read_text(encoding="utf-8").replace("\\-", "-")
+    overview = run(1, "help").out
+    for name in re.findall(r"^  (\w+) ", overview.split("Commands:")[1].split("Options")[0], re.M):
+        assert re.search(rf"^\.It Cm {name}\b", page, re.M), name
+        for option in re.findall(r"--([a-z-]+)", run(1, "help", name).out + overview):
+            assert re.search(rf"Fl -{option}\b", page), (name, option)
+
+
+@pytest.mark.parametrize("words", [
+    (), ("nonsense",), ("help", "nonsense"), ("status",), ("status", "E1", "E2"), ("status", "--nope", "E1"),
+    ("status", "E1", "--port", "0"), ("status", "E1", "--timeout", "never"), ("status", "E1", "--port"),
+    ("status", "--json=1", "E1"), ("close", "2026-02-30"), ("close", "2026-02-20", "--limit", "x"), ("day",),
+    ("roll", "D1", "--count", "--state", "late"), ("checkin", "E1", "sideways"), ("checkin", "E1", "--at", "25:00"),
+    ("employee", "frobnicate"), ("employee", "get"), ("employee", "get", "E1", "--name", "x"), ("team", "add", "D1"),
+    ("failures", "retry"), ("failures", "list", "1"), ("replay", "a", "b"), ("replay", "a", "--limit", "1"), ("call",),
+    ("import",), ("import", "--window", "0", "x.csv"), ("status", "E1", "--config", "/nonexistent/muster.conf")])
+def test_wrong_usage_is_2(run, words):
+    result = run(1, *words)
+    assert result.code == 2 and result.err and not result.out
+
+
+def test_nobody_there_is_3(run):
+    result = run(free_port(), "status", "E1")
+    assert result.code == 3 and "Connection refused" in result.err
+
+
+def test_no_answer_in_time_is_3(run):
+    with Canned(lambda _: b"") as server:
+        result = run(server.port, "status", "E1", "--timeout", "0.2")
+    assert result.code == 3 and "no answer in time" in result.err
+
+
+def test_refusal_is_1(run):
+    with Canned(lambda _: b"-UNKNOWN no such employee\r\n") as server:
+        result = run(server.port, "status", "E1")
+    assert (result.code, result.out, result.err) == (1, "", "muster: UNKNOWN no such employee\n")
+
+
+def test_options_stand_anywhere(run):
+    with Canned(lambda _: flat(id="E1", state="present")) as server:
+        for words in (("--json", "status", "E1"), ("status", "--json", "E1"), ("status", "E1", "--json")):
+            assert run(1, "--port", server.port, *words).row == {"id": "E1", "state": "present"}
+
+
+def test_call_leaves_its_arguments_alone(run):
+    with Canned(lambda words: b"*2\r\n:1\r\n$-1\r\n") as server:
+        assert run(server.port, "call", "--json", "SET", "--port", "--", "-h").row == [1, None]
+        assert server.asked == [["SET", "--port", "--", "-h"]]
+        assert run(server.port, "call", "X").out == "1) 1\n2) (nil)\n"
+
+
+def test_command_line_over_environment_over_file(run, tmp_path):
+    config = tmp_path / "client.conf"
+    user_file = tmp_path / ".config" / "muster.conf"
+    user_file.parent.mkdir()
+    with Canned(ok) as server:
+        config.write_text(f"[server]\nhost = localhost\nport = {server.port}\n[amqp]\nvhost = x\n", encoding="utf-8")
+        user_file.write_text(config.read_text(encoding="utf-8"), encoding="utf-8")
+        assert run("", "call", "A").code == 0
+        assert run("", "call", "--config", config, "B").code == 0
+        assert run(1, "call", "--config", config, "C").code == 3
+        assert run(1, "call", "--config", config, "--port", server.port, "D").code == 0
+        config.write_text("[server]\nprot = 1\n", encoding="utf-8")
+        assert "[server] prot: no such key" in run("", "call", "--config", config, "E").err
+        config.write_text("[server\n", encoding="utf-8")
+        assert "line 1" in run("", "call", "--config", config, "F").err
+    assert [words[0] for words in server.asked] == ["A", "B", "D"]
+
+
+def test_token_logs_in(run, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret\n", encoding="utf-8")
+    with Canned(ok) as server:
+        assert run(server.port, "call", "--token-file", token, "--user", "reader", "PING").code == 0
+        assert run(server.port, "call", "PING", env={"MUSTER_TOKEN": "t2"}).code == 0
+    assert server.asked == [["AUTH", "reader", "s3cret"], ["PING"], ["AUTH", "t2"], ["PING"]]
+    with Canned(lambda _: b"-NOAUTH wrong token\r\n") as server:
+        result = run(server.port, "call", "PING", env={"MUSTER_TOKEN": "t2"})
+    assert result.code == 1 and "NOAUTH" in result.err and "t2" not in result.err
+
+
+# --- output ----------------------------------------------------------------------------------------------------
+
+def test_escape_sequences_do_not_reach_the_terminal(run):
+    with Canned(lambda _: flat(id="E1", name=b"\x1b[31mred\xff", state="late", late=192000)) as server:
+        text = run(server.port, "status", "E1").out
+        assert "\x1b" not in text and "?[31mred?" in text and "3m12s" in text
+        assert run(server.port, "status", "E1", "--json").row["name"] == "\x1b[31mred\ufffd"
+
+
+def test_roll_follows_the_cursor(run):
+    def answer(words):
+        cursor = words[words.index("CURSOR") + 1] if "CURSOR" in words else "0"
+        following = str(int(cursor) + 1) if cursor != "2" else ""
+        row = flat(id=f"E{cursor}", name="Zoë", dept="D1", state="present", punches=1, out=None,
+                   **{"in": 1796036400000})
+        return b"*2\r\n$%d\r\n%s\r\n*1\r\n%s" % (len(following), following.encode(), row)
+
+    with Canned(answer) as server:
+        result = run(server.port, "roll", "D1", "--day", "2026-11-30", "--state", "present", "--subtree")
+        assert result.out.splitlines() == [
+            "EMPLOYEE  NAME  DEPARTMENT  STATE          IN  OUT  PUNCHES  LATE  EARLY",
+            "E0        Zoë   D1          present  11:00:00    -        1     -      -",
+            "E1        Zoë   D1          present  11:00:00    -        1     -      -",
+            "E2        Zoë   D1          present  11:00:00    -        1     -      -"]
+        assert server.asked[1] == ["ROLL", "D1", "DAY", "2026-11-30", "STATE", "present", "SUBTREE", "CURSOR", "1",
+                                   "COUNT", "500"]
+        assert [row["id"] for row in run(server.port, "roll", "D1", "--json").rows] == ["E0", "E1", "E2"]
+
+
+def test_reader_that_goes_away_is_not_an_error_message(run, tmp_path):
+    row = flat(id="E1", state="present")
+    page = b"*2\r\n$1\r\n1\r\n*500\r\n" + row * 500
+    with Canned(lambda _: page) as server:
+        cli = Cli(server.port, tmp_path, Muster.build())
+        command = " ".join(cli.command("roll", "D1")) + " | head -3"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, timeout=30, check=True,
+                              env=cli.environment({}))
+    assert done.stderr == b"" and done.stdout.count(b"\n") == 3
+
+
+def test_colours_and_progress_on_a_terminal_only(run, tmp_path):
+    with Canned(lambda _: flat(id="E1", state="absent")) as server:
+        cli = Cli(server.port, tmp_path, Muster.build())
+        assert "\x1b" not in run(server.port, "status", "E1").out
+        for words, colored in ((("status", "E1"), True), (("status", "E1", "--no-color"), False)):
+            reader, writer = pty.openpty()
+            subprocess.run(cli.command(*words), stdout=writer, check=True, timeout=30, env=cli.environment({}))
+            os.close(writer)
+            assert (b"\x1b[31mabsent" in os.read(reader, 4096)) is colored
+            os.close(reader)
+
+
+def day(state, **fields):
+    return flat(**{"day": "2026-11-30", "state": state, "expected": 3, "written": 3, "failed": 0, "absent": 1, **fields})
+
+
+def test_close_waits_until_closed(run):
+    """Through a daemon that is still at it after its minute, busy, gone and back."""
+    replies = iter([day("closing"), b"-NOTREADY starting\r\n", None, day("closed")])
+    with Canned(lambda _: next(replies)) as server:
+        result = run(server.port, "close", "2026-11-30", "--wait", "--json")
+    assert result.code == 0 and result.row["state"] == "closed"
+    assert [words[0] for words in server.asked] == ["DAY.CLOSE"] * 4
+
+
+def test_close_shows_how_far_it_is(tmp_path):
+    """DAY.CLOSE is answered at the end only; meanwhile DAY.STATE gives the progress."""
+    looked = threading.Semaphore(0)
+
+    def answer(words):
+        if words[0] == "DAY.CLOSE":
+            assert all(looked.acquire(timeout=20) for _ in range(3))
+            return day("closed", written=200, expected=200)
+        looked.release()
+        return day("closing", written=50, expected=200)
+
+    with Canned(answer) as server:
+        cli = Cli(server.port, tmp_path, Muster.build())
+        reader, writer = pty.openpty()
+        subprocess.run(cli.command("close", "2026-11-30", "--wait"), stdout=subprocess.DEVNULL, stderr=writer,
+                       check=True, timeout=30, env=cli.environment({}))
+        os.close(writer)
+        drawn = os.read(reader, 65536).decode()
+        os.close(reader)
+    assert "closing [######..................]  25%  50 rows" in drawn
+    assert [words[0] for words in server.asked[:2]] == ["DAY.CLOSE", "DAY.STATE"]
+
+
+def test_close_of_a_department_ends_with_its_reply(run):
+    with Canned(lambda _: day("closing")) as server:
+        assert run(server.port, "close", "2026-11-30", "--dept", "D1", "--wait").code == 0
+    assert server.asked == [["DAY.CLOSE", "2026-11-30", "DEPT", "D1"]]
+
+
+def test_close_of_a_day_that_never_was(run):
+    with Canned(lambda _: day("none")) as server:
+        result = run(server.port, "close", "2026-11-30", "--wait")
+    assert result.code == 1 and "nothing to close" in result.err
+
+
+def test_close_stops_at_a_refusal(run):
+    replies = iter([day("closing"), b"-NOPERM not yours\r\n"])
+    with Canned(lambda _: next(replies)) as server:
+        result = run(server.port, "close", "2026-11-30", "--wait")
+    assert result.code == 1 and result.err.endswith("muster: NOPERM not yours\n")
+
+
+def test_close_has_a_limit_and_tells_failed_rows(run):
+    state = {"state": "closing", "failed": 0}
+    with Canned(lambda _: day(**state)) as server:
+        result = run(server.port, "close", "2026-11-30", "--wait", "--limit", "1")
+        assert result.code == 1 and "not closed after 1 s" in result.err
+        state.update(state="closed", failed=2)
+        result = run(server.port, "close", "2026-11-30", "--wait")
+        assert result.code == 1 and "2 rows could not be written" in result.err
+        assert run(server.port, "close", "2026-11-30").code == 0
+
+
+# --- import ----------------------------------------------------------------------------------------------------
+
+def test_parents_first_then_employees(run, people):
+    name = people("\ufeff" + HEAD.replace("\n", "\r\n") + "employee,E1,D2,\"Lovelace, Ada\",\r\n"
+                  "department,D2,D1,Research,E1\r\ndepartment,D1,,Head,\r\nemployee,E2,,,\r\n")
+    with Canned(ok) as server:
+        result = run(server.port, "import", name)
+    assert result.code == 0 and result.err == ""
+    assert server.asked == [["TEAM.ADD", "D1", "-", "NAME", "Head"],
+                            ["TEAM.ADD", "D2", "D1", "NAME", "Research", "MANAGER", "E1"],
+                            ["EMPLOYEE.SET", "E1", "DEPT", "D2", "NAME", "Lovelace, Ada"], ["EMPLOYEE.SET", "E2"]]
+    assert result.out.splitlines()[:2] == ["departments  2 sent, 2 ok, 0 failed", "employees    2 sent, 2 ok, 0 failed"]
+
+
+def test_from_stdin(run):
+    with Canned(ok) as server:
+        assert run(server.port, "import", "-", "--json", stdin=HEAD + "employee,E1,,,").row["employees"] == {
+            "sent": 1, "ok": 1, "failed": 0}
+        result = run(server.port, "import", "-", stdin=HEAD + "employee,,,,\n")
+        assert result.code == 1 and result.err.startswith("stdin:2: id: ")
+
+
+def test_each_failed_line_is_named_once(run, people):
+    name = people(HEAD + "department,bad,,,\ndepartment,below,bad,,\nemployee,E1,below,,\nemployee,E2,bad,,\n"
+                  "department,good,,,\nemployee,E3,good,,\nemployee,E 4,good,,\nemployee,E5,nowhere,,\n"
+                  "department,good,,,\ndepartment,x,y,,\ndepartment,y,x,,\nemployee,\"E\"6,,,\nrobot,R1,,,\n"
+                  "employee,E7\n")
+
+    def answer(words):
+        if words[1] == "bad":
+            return b"-CONFLICT it is elsewhere\r\n"
+        return b"-UNKNOWN no such department\r\n" if "nowhere" in words else b"+OK\r\n"
+
+    with Canned(answer) as server:
+        result = run(server.port, "import", name, "--json")
+    lines = dict(line.removeprefix(name + ":").split(": ", 1) for line in result.err.splitlines())
+    assert result.code == 1 and len(result.err.splitlines()) == len(lines)
+    assert lines.pop("8").startswith("id: ")
+    assert lines == {
+        "2": "CONFLICT it is elsewhere", "3": "its parent bad of line 2 failed",
+        "4": "its department below of line 3 failed", "5": "its department bad of line 2 failed",
+        "9": "UNKNOWN no such department", "10": "this department is in line 6 already",
+        "11": "this department is above itself", "12": "this department is above itself",
+        "13": "text behind the closing quote", "14": "kind: expected department or employee",
+        "15": "expected 5 fields as in the head line, found 2"}
+    assert [words[1] for words in server.asked] == ["bad", "good", "E3", "E5"]
+    row = result.row
+    assert row["departments"] == {"sent": 2, "ok": 1, "failed": 5}
+    assert row["employees"] == {"sent": 2, "ok": 1, "failed": 4} and row["malformed"] == 3
+
+
+def test_dry_run_sends_nothing(run, people):
+    name = people(HEAD + "department,D1,,,\nemployee,E1,D1,,\nemployee,,D1,,\n")
+    result = run(free_port(), "import", "--dry-run", "--json", name)
+    assert result.code == 1 and result.row["employees"] == {"sent": 0, "ok": 1, "failed": 1}
+    assert result.row["dry_run"] is True
+
+
+@pytest.mark.parametrize("text", ["", "employee,E1,,\n", "kind,id,nmae\nemployee,E1,x\n", "kind,name\n"])
+def test_head_line_is_needed(run, people, text):
+    with Canned(ok) as server:
+        result = run(server.port, "import", people(text))
+        assert result.code == 1 and ":1: " in result.err and server.asked == []
+
+
+def test_missing_file(run, tmp_path):
+    result = run(1, "import", tmp_path / "none.csv")
+    assert result.code == 1 and "No such file" in result.err
+
+
+def many(count):
+    return HEAD + "".join(f"employee,E{n},,Person {n},\n" for n in range(count))
+
+
+@pytest.mark.parametrize("setback", [b"-BUSY later\r\n", b"-NOTREADY starting\r\n", b"-UNAVAILABLE redis\r\n", None])
+def test_setbacks_are_retried_in_order(run, people, setback):
+    """Every 97th command meets a setback; in the end each employee was accepted, and the last answer to each came
+    in the order of the file."""
+    counter = itertools.count(1)
+    accepted = []
+
+    def answer(words):
+        if next(counter) % 97 == 0:
+            return setback
+        accepted.append(int(words[1][1:]))
+        return b"+OK\r\n"
+
+    with Canned(answer) as server:
+        result = run(server.port, "import", people(many(300)), "--window", "40", "--json")
+    assert result.code == 0 and result.err == ""
+    assert result.row["employees"] == {"sent": 300, "ok": 300, "failed": 0}
+    last = list(dict.fromkeys(reversed(accepted)))[::-1]
+    assert last == list(range(300))
+
+
+def test_gives_up_without_progress(run, people):
+    with Canned(lambda _: b"-BUSY later\r\n") as server:
+        result = run(server.port, "import", people(many(3)), "--retry", "1", "--json")
+    assert result.code == 1 and "gave up after 1 s without progress: BUSY later" in result.err
+    assert result.row["complete"] is False and result.row["employees"]["ok"] == 0
+
+
+def test_server_that_stays_away_is_3(run, people):
+    counter = itertools.count()
+    with Canned(lambda _: b"+OK\r\n" if next(counter) < 5 else None) as server:
+        result = run(server.port, "import", people(many(20)), "--retry", "0", "--json")
+    assert result.code == 3 and result.row["complete"] is False and result.row["employees"]["ok"] == 5
+
+
+def test_right_is_missing_for_everything(run, people):
+    with Canned(lambda _: b"-NOPERM not yours\r\n") as server:
+        result = run(server.port, "import", people(many(3000)))
+    assert result.code == 1 and result.err == "muster: NOPERM not yours\n"
+
+
+def test_memory_does_not_grow_with_employees(tmp_path, people):
+    """Peak memory of the tool itself for 1,000 and for 50,000 employees."""
+    peaks = []
+    for count in (1000, 50000):
+        with Canned(ok) as server:
+            cli = Cli(server.port, tmp_path, Muster.build())
+            with subprocess.Popen(cli.command("import", people(many(count))), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, env=cli.environment({})) as process:
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+            assert process.returncode == 0
+            assert sum(words[0] == "EMPLOYEE.SET" for words in server.asked) == count
+            peaks.append(usage.ru_maxrss)
+    assert peaks[1] < peaks[0] * 1.2, peaks
+
+
+def test_progress_bar_on_a_terminal(tmp_path, people):
+    with Canned(ok) as server:
+        cli = Cli(server.port, tmp_path, Muster.build())
+        reader, writer = pty.openpty()
+        subprocess.run(cli.command("import", people(many(100))), stdout=subprocess.DEVNULL, stderr=writer, check=True,
+                       timeout=30, env=cli.environment({}))
+        os.close(writer)
+        drawn = os.read(reader, 65536).decode()
+        os.close(reader)
+    assert re.search(r"\rimporting \[#{24}\] 100%  100 employees, \d+/s", drawn)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The programs of examples/ do what they say."""
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.wait import wait_until
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+@pytest.fixture(name="example")
+def fixture_example(make_muster, stores):
+    """example(name, words...) starts an example against a daemon with a department `lab` below `hq`."""
+    muster = make_muster(config={"amqp": {"delays": "1s"}})
+    assert muster.ask("TEAM.ADD", "hq", "-") == "OK" and muster.ask("TEAM.ADD", "lab", "hq") == "OK"
+    assert muster.ask("EMPLOYEE.SET", "ada", "DEPT", "lab") == "OK"
+    state = stores.stack.state
+    env = {**os.environ, "MUSTER_PORT": str(muster.port), "AMQP_PORT": str(stores.stack["rabbitmq"].port()),
+           "AMQP_USER": state["amqp_user"], "AMQP_PASSWORD": state["amqp_password"], "AMQP_VHOST": stores.name}
+
+    def start(name, *words):
+        command = [sys.executable] if name.endswith(".py") else ["sh"]
+        return subprocess.Popen([*command, str(EXAMPLES / name), *words], env=env, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+    start.muster = muster
+    return start
+
+
+def test_checkin_py(example):
+    out, err = example("checkin.py", "ada", "in").communicate(timeout=30)
+    assert out.startswith("ada is ") and out.endswith("(punches: 1)\n"), out + err
+    assert example.muster.map("STATUS", "ada")["punches"] == 1
+
+
+def test_checkin_raw_sh(example):
+    out, err = example("checkin_raw.sh", "ada").communicate(timeout=30)
+    assert "ada" in out and out.endswith("+OK\n"), out + err
+    assert example.muster.map("STATUS", "ada")["in"] is not None
+
+
+def test_supervisor_consumer_py(example):
+    """The first try is rejected; the retry prints the event of the department below."""
+    consumer = example("supervisor_consumer.py", "hq", "--fail")
+    stores = example.muster.stores
+    try:
+        def consuming():
+            with contextlib.suppress(Exception):
+                return stores.amqp().queue_declare("supervisor.hq", passive=True).method.consumer_count
+            return 0
+        wait_until(consuming, 30, "the consumer is there")
+        example.muster.map("CHECKIN", "ada", "IN")
+        assert consumer.stdout.readline().startswith("rejected ")
+        line = consumer.stdout.readline()
+        while line.startswith("rejected "):
+            line = consumer.stdout.readline()
+        assert line.split()[2:] == ["lab", "ada"], line
+    finally:
+        consumer.kill()
+        consumer.communicate()
+
+
+def test_report_sql(example, stores):
+    """Every statement runs, on the tables as the daemon made them."""
+    text = "\n".join(line for line in (EXAMPLES / "report.sql").read_text(encoding="utf-8").splitlines()
+                     if not line.startswith("--"))
+    statements = [statement for statement in text.split(";") if statement.strip()]
+    assert len(statements) == 6
+    for statement in statements:
+        assert stores.sql(statement.replace("%", "%%")) == []

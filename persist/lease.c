@@ -22,6 +22,8 @@ struct lease {
 	const struct config *config;
 	struct event *timer;
 	char name[160];
+	char place[120]; /* what the names of all runs of this daemon begin with; "" when nobody knows its port */
+	bool introduced; /* earlier runs have been replaced */
 	bool held[PARTITIONS_MAX + 1];
 	int held_count, daemons;
 	int64_t asked_us;  /* when the renewal under way was sent */
@@ -60,6 +62,7 @@ static void on_reply(const struct redisReply *reply, void *arg)
 		log_notice("persist lease event=share partitions=%d of=%d daemons=%d", count, keys_org() + 1, l->daemons);
 	memcpy(l->held, held, sizeof(held));
 	l->held_count = count;
+	l->introduced = true;
 	l->until_us = l->asked_us + l->config->lease * 1000;
 	l->settled = true;
 }
@@ -82,6 +85,7 @@ static void ask(struct lease *l)
 	redis_arg_str(&a, l->name);
 	redis_arg_i64(&a, l->config->lease);
 	redis_arg_str(&a, l->leaving ? "1" : "0");
+	redis_arg_str(&a, l->introduced ? "" : l->place);
 	l->asked_us = clock_mono_us();
 	l->asking = redis_eval(l->redis, SCRIPT_LEASE, keys_org() + 2, &a, on_reply, l) == REDIS_SENT;
 }
@@ -122,7 +126,9 @@ struct lease *lease_new(struct event_base *base, struct redis *redis, const stru
 
 	gethostname(host, sizeof(host) - 1);
 	evutil_secure_rng_get_bytes(&random, sizeof(random));
-	snprintf(l->name, sizeof(l->name), "%s.%ld.%08x", host, (long)getpid(), random);
+	if (config->port != 0)
+		snprintf(l->place, sizeof(l->place), "%s:%lld/", host, (long long)config->port);
+	snprintf(l->name, sizeof(l->name), "%s:%lld/%ld.%08x", host, (long long)config->port, (long)getpid(), random);
 	l->redis = redis;
 	l->config = config;
 	int64_t period_us = config->lease * 1000 / 3;

@@ -17,7 +17,8 @@ void lease_free(struct lease *l);
 
 /* Ours now, as far as we know. Partition keys_org() is the organisation. */
 bool lease_holds(const struct lease *l, int partition);
-/* The name of this daemon in owner keys: host, pid and a random number; valid as long as the lease. */
+/* The name of this run of the daemon in owner keys: host, port, pid and a random number; valid as long as the lease.
+ * At start it takes over what an earlier run at the same host and port has left: a crash costs no waiting. */
 const char *lease_name(const struct lease *l);
 int lease_held_count(const struct lease *l);
 /* At least one round of the lease script has been answered since the link came up. */

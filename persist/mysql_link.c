@@ -5,7 +5,6 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/config.h"
 #include "base/info.h"
@@ -14,14 +13,13 @@
 #include "base/resolve.h"
 #include "base/turn.h"
 #include "persist/mysql_io.h"
+#include "persist/mysql_job.h"
 
-#define WATCHERS_MAX     4
-#define PAUSE_FIRST_MS   100
-#define PAUSE_MAX_MS     10000
-#define ERROR_MAX        300  /* bytes kept of an error text */
-#define PAUSE_BUSY_MS    2000 /* at least, when the server is out of connections */
-#define PACKET_MARGIN    16   /* MariaDB takes 2 bytes below its limit at the most */
-#define PACKET_TOO_LARGE 1153 /* what a server says to a statement above its limit, when it says anything */
+#define SERVER_GONE    2006
+#define WATCHERS_MAX   4
+#define PAUSE_FIRST_MS 100
+#define PAUSE_MAX_MS   10000
+#define PAUSE_BUSY_MS  2000 /* at least, when the server is out of connections */
 
 enum link_state {
 	LINK_NEW,     /* not started */
@@ -33,33 +31,6 @@ enum link_state {
 	LINK_CLOSED,  /* mysql_link_free() was called */
 	LINK_STATES
 };
-
-enum job_state {
-	JOB_QUEUED,
-	JOB_BEGIN,     /* BEGIN was sent */
-	JOB_STATEMENT, /* statements[at] was sent */
-	JOB_COMMIT,    /* COMMIT was sent */
-	JOB_ROLLBACK,  /* ROLLBACK was sent; the result holds why */
-	JOB_DONE,      /* the result holds how it went */
-	JOB_STATES
-};
-
-struct job {
-	enum job_state state;
-	mysql_cb cb;
-	void *arg;
-	bool transaction;
-	struct buf text;                /* of a single statement: owned */
-	struct bytes single;            /* the same, as an array of one */
-	const struct bytes *statements; /* borrowed, or &single */
-	size_t count, at;
-	struct mysql_result result;
-	char message[ERROR_MAX]; /* what result.message points to */
-	uint64_t *affected;      /* count entries, owned */
-	TAILQ_ENTRY(job) link;
-};
-
-TAILQ_HEAD(jobs, job);
 
 struct mysql_link {
 	enum link_state state;
@@ -75,22 +46,20 @@ struct mysql_link {
 	char address[64];        /* the host's, resolved; unused with TLS, where the library needs the name */
 	size_t session_at;       /* in LINK_SESSION: which statement */
 	size_t max_packet;
-	struct jobs jobs;    /* waiting, in order */
-	struct job *current; /* sent to the server, in no list */
+	struct mysql_jobs jobs;    /* waiting, in order */
+	struct mysql_job *current; /* sent to the server, in no list */
 	struct {
 		void (*fn)(bool ready, void *arg);
 		void *arg;
 	} watchers[WATCHERS_MAX];
 	int watcher_count;
 	uint64_t queued, queries, errors, connects;
-	char last_error[ERROR_MAX];
+	char last_error[MYSQL_ERROR_MAX];
 	TAILQ_ENTRY(mysql_link) siblings;
 };
 
 static const char *const link_names[LINK_STATES] = {
 	"new", "waiting", "resolving", "connecting", "session", "ready", "closed"};
-static const char *const job_names[JOB_STATES] = {
-	"queued", "begin", "statement", "commit", "rollback", "done"};
 
 #define SQL_MODE                                                                                             \
 	"STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -119,15 +88,6 @@ static void link_enter(struct mysql_link *link, enum link_state to)
 	link->state = to;
 }
 
-static void job_enter(struct mysql_link *link, struct job *job, enum job_state to)
-{
-	assert(to > job->state || (to == JOB_STATEMENT && job->state == JOB_STATEMENT));
-	if (to != job->state)
-		log_debug(
-			"mysql %s event=job change=%s->%s", link->name, job_names[job->state], job_names[to]);
-	job->state = to;
-}
-
 static void notify(struct mysql_link *link)
 {
 	bool ready = link->state == LINK_READY;
@@ -150,51 +110,33 @@ static int64_t timeout_of(const struct mysql_link *link)
 
 /* Jobs. */
 
-static void job_free(struct job *job)
-{
-	buf_release(&job->text);
-	free(job->affected);
-	free(job);
-}
-
-static void job_fault(struct job *job, unsigned code, const char *message)
-{
-	snprintf(job->message, sizeof(job->message), "%s", message);
-	job->result.outcome = sql_classify(code);
-	job->result.code = code;
-	job->result.failed = job->state == JOB_STATEMENT ? job->at : MYSQL_NO_STATEMENT;
-}
-
 /* The job is in no list and not current; its callback may free the link. */
-static void job_done(struct mysql_link *link, struct job *job)
+static void end_job(struct mysql_link *link, struct mysql_job *job)
 {
-	job_enter(link, job, JOB_DONE);
 	link->queued--;
 	if (job->result.outcome != SQL_OK) {
 		link->errors++;
 		log_info("mysql %s event=failed outcome=%s code=%u statement=%zd", link->name,
 			sql_outcome_name(job->result.outcome), job->result.code, (ssize_t)job->result.failed);
 	}
-	job->cb(&job->result, job->arg);
-	job_free(job);
+	mysql_job_complete(job);
 }
 
 /* Ends all jobs that are here now; those that the callbacks add wait for the next turn. */
 static void fail_jobs(struct mysql_link *link)
 {
 	const char *why = link->last_error[0] != '\0' ? link->last_error : "not connected";
-	struct jobs failed = TAILQ_HEAD_INITIALIZER(failed);
-	struct job *job;
+	struct mysql_jobs failed = TAILQ_HEAD_INITIALIZER(failed);
+	struct mysql_job *job;
 
 	TAILQ_CONCAT(&failed, &link->jobs, link);
-	if ((job = link->current) != NULL)
-		TAILQ_INSERT_HEAD(&failed, job, link);
+	if (link->current != NULL)
+		TAILQ_INSERT_HEAD(&failed, link->current, link);
 	link->current = NULL;
 	while ((job = TAILQ_FIRST(&failed)) != NULL) {
 		TAILQ_REMOVE(&failed, job, link);
-		if (job->result.outcome == SQL_OK)
-			job_fault(job, 2006, why);
-		job_done(link, job);
+		mysql_job_lose(job, SERVER_GONE, why);
+		end_job(link, job);
 	}
 }
 
@@ -204,83 +146,39 @@ static void link_send(struct mysql_link *link, struct bytes sql)
 	mysql_io_query(link->io, sql, timeout_of(link));
 }
 
-/* The present statement failed: end the transaction, if there is one. True when the job is at its end. */
-static bool job_failed(struct mysql_link *link, struct job *job, unsigned code, const char *message)
-{
-	job_fault(job, code, message);
-	if (!job->transaction)
-		return true;
-	job_enter(link, job, JOB_ROLLBACK);
-	link_send(link, BYTES_LIT("ROLLBACK"));
-	return false;
-}
-
-/* True when the job is at its end without having been sent. */
-static bool job_send_statement(struct mysql_link *link, struct job *job)
-{
-	struct bytes sql = job->statements[job->at];
-	char message[96];
-
-	job_enter(link, job, JOB_STATEMENT);
-	if (sql.n + PACKET_MARGIN <= link->max_packet) {
-		link_send(link, sql);
-		return false;
-	}
-	/* Sent, it would cost the connection: the server answers it by hanging up. */
-	snprintf(message, sizeof(message), "a statement of %zu bytes is above max_allowed_packet, %zu", sql.n,
-		link->max_packet);
-	return job_failed(link, job, PACKET_TOO_LARGE, message);
-}
-
-static bool job_start(struct mysql_link *link, struct job *job)
-{
-	if (!job->transaction)
-		return job_send_statement(link, job);
-	job_enter(link, job, JOB_BEGIN);
-	link_send(link, BYTES_LIT("BEGIN"));
-	return false;
-}
-
-/* What was sent succeeded. True when the job is at its end. */
-static bool job_step(struct mysql_link *link, struct job *job)
-{
-	switch (job->state) {
-	case JOB_STATEMENT:
-		job->affected[job->at++] = mysql_io_affected(link->io);
-		break;
-	case JOB_BEGIN:
-		break;
-	default: /* COMMIT or ROLLBACK */
-		return true;
-	}
-	if (job->at < job->count)
-		return job_send_statement(link, job);
-	if (!job->transaction)
-		return true;
-	job_enter(link, job, JOB_COMMIT);
-	link_send(link, BYTES_LIT("COMMIT"));
-	return false;
-}
-
 static void end_current(struct mysql_link *link)
 {
-	struct job *job = link->current;
+	struct mysql_job *job = link->current;
 
 	link->current = NULL;
 	mysql_io_result(link->io, &job->result);
-	job_done(link, job);
+	end_job(link, job);
 	mysql_io_drop_result(link->io);
 }
 
 static void run_jobs(struct mysql_link *link)
 {
+	struct bytes sql;
+
 	while (link->state == LINK_READY && link->current == NULL && !TAILQ_EMPTY(&link->jobs)) {
-		struct job *job = TAILQ_FIRST(&link->jobs);
-		TAILQ_REMOVE(&link->jobs, job, link);
-		link->current = job;
-		if (job_start(link, job))
+		link->current = TAILQ_FIRST(&link->jobs);
+		TAILQ_REMOVE(&link->jobs, link->current, link);
+		if (mysql_job_start(link->current, link->max_packet, &sql))
+			link_send(link, sql);
+		else
 			end_current(link);
 	}
+}
+
+/* The current job has said what comes next. */
+static void go_on(struct mysql_link *link, bool more, struct bytes sql)
+{
+	if (more) {
+		link_send(link, sql);
+		return;
+	}
+	end_current(link);
+	run_jobs(link);
 }
 
 static void on_kick(evutil_socket_t fd, short what, void *arg)
@@ -408,16 +306,16 @@ static void on_session_step(struct mysql_link *link)
 /* What was sent for the current job failed. */
 static void on_job_error(struct mysql_link *link, unsigned code, const char *message)
 {
-	struct job *job = link->current;
+	struct mysql_job *job = link->current;
+	struct bytes sql = {0};
 
-	if (sql_classify(code) == SQL_LOST || job->state == JOB_ROLLBACK) {
-		/* A ROLLBACK that failed leaves a session of unknown state; the job's own fault stands. */
-		if (job->state != JOB_ROLLBACK)
-			job_fault(job, code, message);
+	/* A ROLLBACK that failed leaves a session of unknown state. */
+	if (sql_classify(code) == SQL_LOST || job->state == MYSQL_JOB_ROLLBACK) {
+		mysql_job_lose(job, code, message);
 		link_down(link, code, message);
-	} else if (job_failed(link, job, code, message)) {
-		end_current(link);
-		run_jobs(link);
+	} else {
+		bool more = mysql_job_fail(job, code, message, &sql);
+		go_on(link, more, sql);
 	}
 }
 
@@ -445,9 +343,11 @@ static void on_io(enum mysql_io_event event, void *arg)
 		session_send(link);
 	} else if (link->state == LINK_SESSION) {
 		on_session_step(link);
-	} else if (job_step(link, link->current)) {
-		end_current(link);
-		run_jobs(link);
+	} else {
+		struct bytes sql = {0};
+		bool more =
+			mysql_job_step(link->current, link->max_packet, mysql_io_affected(link->io), &sql);
+		go_on(link, more, sql);
 	}
 }
 
@@ -528,7 +428,7 @@ void mysql_link_free(struct mysql_link *link)
 	event_del(link->timer);
 	event_del(link->kick);
 	mysql_io_close(link->io);
-	set_last_error(link, 2006, "the link is being closed");
+	set_last_error(link, SERVER_GONE, "the link is being closed");
 	fail_jobs(link);
 	turn_free(link, destroy);
 }
@@ -560,16 +460,9 @@ void mysql_link_set_timeout(struct mysql_link *link, int64_t timeout_ms)
 	link->timeout_ms = timeout_ms;
 }
 
-static void enqueue(struct mysql_link *link, struct job *job, size_t count, mysql_cb cb, void *arg)
+static void enqueue(struct mysql_link *link, struct mysql_job *job)
 {
 	assert(link->state != LINK_CLOSED);
-	job->cb = cb;
-	job->arg = arg;
-	job->count = count;
-	job->affected = xcalloc(count + 1, sizeof(*job->affected));
-	job->result.affected = job->affected;
-	job->result.message = job->message;
-	job->result.failed = MYSQL_NO_STATEMENT;
 	link->queued++;
 	TAILQ_INSERT_TAIL(&link->jobs, job, link);
 	kick(link);
@@ -577,21 +470,11 @@ static void enqueue(struct mysql_link *link, struct job *job, size_t count, mysq
 
 void mysql_link_query(struct mysql_link *link, struct buf *sql, mysql_cb cb, void *arg)
 {
-	struct job *job = xcalloc(1, sizeof(*job));
-
-	job->text = *sql;
-	*sql = (struct buf){.limit = sql->limit};
-	job->single = buf_bytes(&job->text);
-	job->statements = &job->single;
-	enqueue(link, job, 1, cb, arg);
+	enqueue(link, mysql_job_query(sql, cb, arg));
 }
 
 void mysql_link_batch(
 	struct mysql_link *link, const struct bytes *statements, size_t count, mysql_cb cb, void *arg)
 {
-	struct job *job = xcalloc(1, sizeof(*job));
-
-	job->transaction = true;
-	job->statements = statements;
-	enqueue(link, job, count, cb, arg);
+	enqueue(link, mysql_job_batch(statements, count, cb, arg));
 }

@@ -25,6 +25,7 @@ struct mysql_login {
 	int done[2];    /* a pipe: the thread closes its end when it is over */
 	pthread_mutex_t lock;
 	bool over, cancelled; /* under the lock: whoever comes second cleans up */
+	int twin; /* under the lock: a duplicate of the socket, by which a cancel reaches the thread, or -1 */
 	pthread_t thread;
 	struct event *event; /* of done[0] */
 	mysql_login_cb cb;
@@ -39,7 +40,21 @@ static void destroy(struct mysql_login *login)
 	free(login->password);
 	free(login->database);
 	pthread_mutex_destroy(&login->lock);
+	if (login->twin >= 0)
+		close(login->twin);
 	free(login);
+}
+
+/* The library may close its socket and try another address, so the cancel has a descriptor of its own. */
+static void follow_socket(struct mysql_login *login)
+{
+	pthread_mutex_lock(&login->lock);
+	if (login->twin >= 0)
+		close(login->twin);
+	login->twin = fcntl(mysql_get_socket(login->handle), F_DUPFD_CLOEXEC, 0);
+	if (login->cancelled && login->twin >= 0)
+		shutdown(login->twin, SHUT_RDWR);
+	pthread_mutex_unlock(&login->lock);
 }
 
 /* Which of the wanted directions are ready, or 0 when none is in time. */
@@ -48,6 +63,7 @@ static int wait_for(struct mysql_login *login, int status, int64_t until_us)
 	short want =
 		(short)((status & MYSQL_WAIT_READ ? POLLIN : 0) | (status & MYSQL_WAIT_WRITE ? POLLOUT : 0));
 	struct pollfd p = {.fd = mysql_get_socket(login->handle), .events = want};
+	follow_socket(login);
 	int64_t left = (until_us - clock_mono_us()) / 1000;
 
 	if (left <= 0 || poll(&p, 1, (int)left) <= 0)
@@ -136,6 +152,7 @@ struct mysql_login *mysql_login_start(struct event_base *base, struct st_mysql *
 	login->database = xstrdup(target->database);
 	login->port = target->port;
 	login->timeout_ms = timeout_ms;
+	login->twin = -1;
 	login->cb = cb;
 	login->arg = arg;
 	pthread_mutex_init(&login->lock, NULL);
@@ -165,6 +182,8 @@ void mysql_login_cancel(struct mysql_login *login)
 	pthread_mutex_lock(&login->lock);
 	login->cancelled = true;
 	bool over = login->over;
+	if (login->twin >= 0)
+		shutdown(login->twin, SHUT_RDWR); /* ends the library's wait */
 	pthread_mutex_unlock(&login->lock);
 	if (over) {
 		mysql_close(login->handle);

@@ -111,6 +111,18 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	work(arg);
 }
 
+/* Redis may come back without what it had: look at every map again. */
+static void on_link(void *arg)
+{
+	struct opener *o = arg;
+
+	o->caught_up = false;
+	for (int p = 0; p < keys_partitions(); p++) {
+		for (struct dept *d = tree_partition(o->tree, p); d != NULL; d = d->next_in_partition)
+			d->ready_through = 0;
+	}
+}
+
 static void write_info(struct buf *out, void *arg)
 {
 	const struct opener *o = arg;
@@ -130,6 +142,7 @@ struct opener *opener_new(struct event_base *base, struct redis *redis, const st
 	turn_task_init(&o->more, work, o);
 	o->timer = event_new(base, -1, EV_PERSIST, on_timer, o);
 	event_add(o->timer, &every);
+	redis_on_change(redis, on_link, o);
 	info_register("Day", write_info, o);
 	return o;
 }

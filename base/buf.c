@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 #define DEFAULT_LIMIT ((size_t)1 << 30)
-#define FIRST_SIZE 128
+#define FIRST_SIZE    128
 
 bool buf_reserve(struct buf *b, size_t n)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A growable byte buffer with a hard cap. A write past the cap (or past memory) sets `failed` and drops what
- * does not fit; callers check buf_failed() once, at the end. `data` is always NUL-terminated once written to. */
+ * does not fit; callers check buf_failed() once, at the end. `data` is always NUL-terminated once written to.
+ */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -30,7 +31,8 @@ void buf_addf(struct buf *b, const char *format, ...) __attribute__((format(prin
 void buf_add_json(struct buf *b, struct bytes s);
 
 struct bytes buf_bytes(const struct buf *b);
-/* Makes room for n bytes more, so that b->data + b->len may be written and b->len advanced; false at the cap. */
+/* Makes room for n bytes more, so that b->data + b->len may be written and b->len advanced; false at the cap.
+ */
 bool buf_reserve(struct buf *b, size_t n) __attribute__((warn_unused_result));
 bool buf_failed(const struct buf *b);
 /* Drops the first n bytes. */

@@ -36,7 +36,8 @@ bool bytes_to_i64(struct bytes b, int64_t *ret)
 
 static bool id_byte(unsigned char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '-';
+	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+	       c == '-';
 }
 
 bool id_valid(struct bytes b)
@@ -66,7 +67,11 @@ bool person_id_valid(struct bytes b)
 static size_t utf8_sequence(const unsigned char *p, size_t n)
 {
 	static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t len = p[0] < 0x80 ? 1 : (p[0] >> 5) == 6 ? 2 : (p[0] >> 4) == 14 ? 3 : (p[0] >> 3) == 30 ? 4 : 0;
+	size_t len = p[0] < 0x80         ? 1
+		     : (p[0] >> 5) == 6  ? 2
+		     : (p[0] >> 4) == 14 ? 3
+		     : (p[0] >> 3) == 30 ? 4
+					 : 0;
 	uint32_t code = len == 1 ? p[0] : p[0] & (0x7fu >> len);
 
 	if (len == 0 || len > n)

@@ -24,7 +24,8 @@ bool bytes_eq(struct bytes a, struct bytes b);
 /* ASCII case is ignored; `word` is a C string. */
 bool bytes_is_word(struct bytes a, const char *word);
 
-/* A whole decimal number with an optional '-', nothing before or after it. False, *ret untouched, otherwise. */
+/* A whole decimal number with an optional '-', nothing before or after it. False, *ret untouched, otherwise.
+ */
 bool bytes_to_i64(struct bytes b, int64_t *ret) __attribute__((warn_unused_result));
 
 /* Ids of departments, teams and queues: 1 to 64 of letters, digits, '_', '-', and not "-" alone. */
@@ -34,13 +35,14 @@ bool person_id_valid(struct bytes b);
 /* Names: valid UTF-8 up to 255 bytes, no control bytes. */
 bool name_valid(struct bytes b);
 
-/* Cuts b at `separator` into at most `max` fields; the last takes the rest, separators and all. Returns how many. */
+/* Cuts b at `separator` into at most `max` fields; the last takes the rest, separators and all. Returns how
+ * many. */
 int bytes_split(struct bytes b, char separator, struct bytes *fields, int max);
 
 /* Copies b into dst[cap] with a NUL, cutting what does not fit; returns dst. */
 char *bytes_copy(char *dst, size_t cap, struct bytes b);
 
-#define ID_MAX 64
+#define ID_MAX         64
 #define NAME_MAX_BYTES 255
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The only source of time. Wall time (unix milliseconds) decides dates and deadlines of the day; monotonic time
- * (microseconds) decides timeouts and latencies. With clock_hold() wall time stands still and moves only by
- * clock_set(): tests and the demo live whole days in seconds. Monotonic time never stands still. */
+/* The only source of time. Wall time (unix milliseconds) decides dates and deadlines of the day; monotonic
+ * time (microseconds) decides timeouts and latencies. With clock_hold() wall time stands still and moves only
+ * by clock_set(): tests and the demo live whole days in seconds. Monotonic time never stands still. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -148,7 +148,8 @@ struct unit {
 	int64_t factor;
 };
 
-static const struct unit durations[] = {{"", SECOND}, {"ms", 1}, {"s", SECOND}, {"m", MINUTE}, {"h", HOUR}, {"d", DAY}};
+static const struct unit durations[] = {
+	{"", SECOND}, {"ms", 1}, {"s", SECOND}, {"m", MINUTE}, {"h", HOUR}, {"d", DAY}};
 static const struct unit sizes[] = {{"", 1}, {"k", KIB}, {"m", MIB}};
 
 static bool parse_scaled(const char *text, const struct unit *units, size_t count, int64_t *ret)
@@ -451,12 +452,14 @@ void config_sample(struct buf *out)
 {
 	const char *section = "";
 
-	buf_add_str(out, "# Configuration of musterd. Every key with its default; `musterd --check-config FILE` checks one.\n");
+	buf_add_str(out, "# Configuration of musterd. Every key with its default; `musterd --check-config "
+			 "FILE` checks one.\n");
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		const struct config_key *key = &keys[i];
 		if (strcmp(section, key->section) != 0)
 			buf_addf(out, "\n[%s]\n", key->section);
 		section = key->section;
-		buf_addf(out, "# %s%s\n#%s = %s\n", key->help, key->reload ? "" : " (restart)", key->name, key->fallback);
+		buf_addf(out, "# %s%s\n#%s = %s\n", key->help, key->reload ? "" : " (restart)", key->name,
+			key->fallback);
 	}
 }

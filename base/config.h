@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration: one typed table (config.c) of section, key, type, default, range, whether a reload applies
- * it, and help. The table drives parsing, --check-config, reload, CONFIG GET, `--help-config` and the man page.
- * Durations are held in milliseconds, times of day in milliseconds after midnight, sizes in bytes. */
+/* The configuration: one typed table (config.c) of section, key, type, default, range, whether a reload
+ * applies it, and help. The table drives parsing, --check-config, reload, CONFIG GET, `--help-config` and the
+ * man page. Durations are held in milliseconds, times of day in milliseconds after midnight, sizes in bytes.
+ */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
 
@@ -100,9 +101,9 @@ const struct config_key *config_keys(size_t *ret_count);
 void config_init(struct config *c);
 void config_release(struct config *c);
 
-/* Reads the INI file at `path` over the defaults, and the *_password_file keys (a relative name is looked up in
- * $CREDENTIALS_DIRECTORY). 0, or -1 with one line per fault in `errors`: file, line, what was expected. On -1 c
- * is as after config_init(). */
+/* Reads the INI file at `path` over the defaults, and the *_password_file keys (a relative name is looked up
+ * in $CREDENTIALS_DIRECTORY). 0, or -1 with one line per fault in `errors`: file, line, what was expected. On
+ * -1 c is as after config_init(). */
 int config_load(struct config *c, const char *path, struct buf *errors) __attribute__((warn_unused_result));
 
 /* Sets one key from text, as a file would. -1 and a message in errors when it can't be. */

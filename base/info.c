@@ -24,7 +24,7 @@ void info_register(const char *section, void (*fn)(struct buf *out, void *arg), 
 static bool wants_all(const char *section)
 {
 	return section == NULL || strcasecmp(section, "all") == 0 || strcasecmp(section, "default") == 0 ||
-		strcasecmp(section, "everything") == 0;
+	       strcasecmp(section, "everything") == 0;
 }
 
 void info_write(struct buf *out, const char *section)

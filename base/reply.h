@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Encodes one reply in RESP2 or RESP3. No caller asks which: a map is a map in RESP3 and a flat array of field,
- * value in RESP2; null is `_` or `$-1`. Aggregates are written as head and then that many elements. */
+/* Encodes one reply in RESP2 or RESP3. No caller asks which: a map is a map in RESP3 and a flat array of
+ * field, value in RESP2; null is `_` or `$-1`. Aggregates are written as head and then that many elements. */
 #ifndef BASE_REPLY_H
 #define BASE_REPLY_H
 

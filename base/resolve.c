@@ -13,8 +13,8 @@
 
 #include "base/mem.h"
 
-/* One look-up has its own evdns base, made when a real name must be asked for and gone with it: reconnects are
- * rare, a change of resolv.conf is seen, and nothing keeps the loop alive in between. */
+/* One look-up has its own evdns base, made when a real name must be asked for and gone with it: reconnects
+ * are rare, a change of resolv.conf is seen, and nothing keeps the loop alive in between. */
 struct resolve {
 	resolve_cb cb;
 	void *arg;
@@ -86,7 +86,8 @@ static bool numeric(const char *host)
 	return inet_pton(AF_INET, host, raw) == 1 || inet_pton(AF_INET6, host, raw) == 1;
 }
 
-struct resolve *resolve_start(struct event_base *base, const char *host, int64_t timeout_ms, resolve_cb cb, void *arg)
+struct resolve *resolve_start(
+	struct event_base *base, const char *host, int64_t timeout_ms, resolve_cb cb, void *arg)
 {
 	struct resolve *r = xcalloc(1, sizeof(*r));
 	struct timeval deadline = {timeout_ms / 1000, timeout_ms % 1000 * 1000};

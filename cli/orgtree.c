@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 
-#define HASH_FUNCTION HASH_FNV /* the default one falls through its switch, which clang refuses */
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "base/mem.h"
 
 struct node {

@@ -27,14 +27,16 @@
 #include "rules/when.h"
 #include "rules/workday.h"
 
-#define TICK_MS        250
-#define BATCH_EVENTS   256   /* of one script call: about 3 ms of Redis */
-#define RELAY_GAP_MS   1000  /* between two windows of a partition under load, so that notices can be grouped */
-#define RELAY_BUSY     40    /* records of a window that mean load */
+#define TICK_MS      250
+#define BATCH_EVENTS 256  /* of one script call: about 3 ms of Redis */
+#define RELAY_GAP_MS 1000 /* between two windows of a partition under load, so that notices can be grouped   \
+			   */
+#define RELAY_BUSY     40 /* records of a window that mean load */
 #define RELAY_ENTRIES  500
 #define LEDGER_ENTRIES 500
 #define POLL_MS        500
-#define MYSQL_GRACE_US (5 * INT64_C(1000000)) /* so long the start waits for MySQL, to catch up before it is ready */
+#define MYSQL_GRACE_US                                                                                       \
+	(5 * INT64_C(1000000)) /* so long the start waits for MySQL, to catch up before it is ready */
 
 /* The reader of a journal and who processes its windows know each other. */
 struct reader {
@@ -77,7 +79,8 @@ static void window_done(struct journal_window *window, bool ok, void *arg)
 
 /* ---- what must be settled before the first command ---- */
 
-static void send_simple(struct app *app, redis_cb cb, const char *command, struct buf *key, const char *const *words)
+static void send_simple(
+	struct app *app, redis_cb cb, const char *command, struct buf *key, const char *const *words)
 {
 	struct redis_args a;
 
@@ -97,9 +100,10 @@ static void on_partitions(const struct redisReply *reply, void *arg)
 	if (reply == NULL || redis_reply_error(reply) != NULL)
 		return;
 	if (redis_int(reply) != app->config->partitions) {
-		log_error("handlers app event=refused reason=\"this Redis was begun with %lld partitions, the configuration "
-			  "says %lld: that can't be changed\"", (long long)redis_int(reply),
-			(long long)app->config->partitions);
+		log_error("handlers app event=refused reason=\"this Redis was begun with %lld partitions, "
+			  "the configuration "
+			  "says %lld: that can't be changed\"",
+			(long long)redis_int(reply), (long long)app->config->partitions);
 		app->refused = true;
 		return;
 	}
@@ -211,7 +215,8 @@ static bool settled(struct app *app)
 		return false;
 	/* Days left unclosed from before come first; but check-ins don't wait for a MySQL that is away. */
 	bool away = !mysql_link_ready(app->work_sql) && clock_mono_us() - app->started_us > MYSQL_GRACE_US;
-	return away || (mysql_link_ready(app->work_sql) && closer_caught_up(app->closer) && opener_caught_up(app->opener));
+	return away || (mysql_link_ready(app->work_sql) && closer_caught_up(app->closer) &&
+			       opener_caught_up(app->opener));
 }
 
 bool app_ready(struct app *app)
@@ -264,7 +269,8 @@ static void on_close_asked(const struct redisReply *reply, void *arg)
 	struct app *app = arg;
 	int32_t day;
 
-	if (!date_parse(redis_text(reply), &day) || day <= app->close_asked || clock_wall_ms() < workday_end(day))
+	if (!date_parse(redis_text(reply), &day) || day <= app->close_asked ||
+		clock_wall_ms() < workday_end(day))
 		return;
 	app->close_asked = day;
 	closer_request(app->closer, day, (struct bytes){"", 0}, INT64_C(3600000), on_request_done, app);
@@ -294,7 +300,7 @@ static void drain_on(struct app *app)
 {
 	bool late = clock_mono_us() > app->drain_deadline_us;
 	bool quiet = journal_busy(relay_reader.journal) == 0 && journal_busy(ledger_reader.journal) == 0 &&
-		!closer_running(app->closer);
+		     !closer_running(app->closer);
 
 	if (!app->mq_draining && (quiet || late)) {
 		app->mq_draining = true;
@@ -348,12 +354,15 @@ static bool use_config(struct app *app)
 	const struct config *c = app->config;
 
 	if (!workday_set_zone(c->timezone)) {
-		log_error("handlers app event=refused reason=\"[day] timezone: no such zone '%s'\"", c->timezone);
+		log_error("handlers app event=refused reason=\"[day] timezone: no such zone '%s'\"",
+			c->timezone);
 		return false;
 	}
 	if (strlen(c->redis_prefix) > KEYS_PREFIX_MAX || strpbrk(c->redis_prefix, "{} \t") != NULL) {
-		log_error("handlers app event=refused reason=\"[redis] prefix: expected at most %d bytes without braces or "
-			  "blanks\"", KEYS_PREFIX_MAX);
+		log_error("handlers app event=refused reason=\"[redis] prefix: expected at most %d bytes "
+			  "without braces or "
+			  "blanks\"",
+			KEYS_PREFIX_MAX);
 		return false;
 	}
 	keys_init(c->redis_prefix, (int)c->partitions);
@@ -383,17 +392,34 @@ struct app *app_new(struct event_base *base, struct config *config)
 	app->checkins = batch_new(app->redis, SCRIPT_CHECKIN, 4, BATCH_EVENTS, checkin_head, app);
 	app->employees = batch_new(app->redis, SCRIPT_EMPLOYEE_SET, 9, BATCH_EVENTS, NULL, NULL);
 	app->opener = opener_new(base, app->redis, app->tree, app->lease);
-	struct closer_deps deps = {.base = base, .config = config, .redis = app->redis, .sql = app->work_sql,
-		.tree = app->tree, .lease = app->lease, .journalled = journalled, .arg = app};
+	struct closer_deps deps = {.base = base,
+		.config = config,
+		.redis = app->redis,
+		.sql = app->work_sql,
+		.tree = app->tree,
+		.lease = app->lease,
+		.journalled = journalled,
+		.arg = app};
 	app->closer = closer_new(&deps);
 
 	app->relay = relay_new(base, app->mq, app->tree, window_done, &relay_reader);
-	struct journal_spec relay = {.cursor = "relay", .planned = true, .entries = RELAY_ENTRIES, .poll_ms = POLL_MS,
-		.gap_ms = RELAY_GAP_MS, .busy_records = RELAY_BUSY, .process = relay_process, .arg = app->relay};
+	struct journal_spec relay = {.cursor = "relay",
+		.planned = true,
+		.entries = RELAY_ENTRIES,
+		.poll_ms = POLL_MS,
+		.gap_ms = RELAY_GAP_MS,
+		.busy_records = RELAY_BUSY,
+		.process = relay_process,
+		.arg = app->relay};
 	relay_reader.journal = journal_new(base, app->redis, app->lease, &relay);
 	app->ledger = ledger_new(app->ledger_sql, app->tree, window_done, &ledger_reader);
-	struct journal_spec ledger = {.cursor = "ledger", .entries = LEDGER_ENTRIES, .poll_ms = POLL_MS, .gap_ms = 250,
-		.busy_records = 1, .process = ledger_process, .arg = app->ledger};
+	struct journal_spec ledger = {.cursor = "ledger",
+		.entries = LEDGER_ENTRIES,
+		.poll_ms = POLL_MS,
+		.gap_ms = 250,
+		.busy_records = 1,
+		.process = ledger_process,
+		.arg = app->ledger};
 	ledger_reader.journal = journal_new(base, app->redis, app->lease, &ledger);
 
 	redis_on_change(app->redis, on_redis, app);

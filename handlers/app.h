@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything behind the protocol: the stores, the journal's readers, the jobs of the day. daemon/ starts and stops
- * it as a whole; the handlers reach its parts through call->app. */
+/* Everything behind the protocol: the stores, the journal's readers, the jobs of the day. daemon/ starts and
+ * stops it as a whole; the handlers reach its parts through call->app. */
 #ifndef HANDLERS_APP_H
 #define HANDLERS_APP_H
 

@@ -18,7 +18,7 @@ void view_judgement(struct reply *r, const struct judgement *j);
 void view_path(struct buf *out, const struct dept *dept);
 
 /* The columns that view_row() reads, for a SELECT from attendance_day. */
-#define VIEW_COLUMNS                                                                                          \
+#define VIEW_COLUMNS                                                                                         \
 	"employee, dept, status, punch_set, late_ms, early_ms, punches, "                                    \
 	"CAST(UNIX_TIMESTAMP(first_in) * 1000 AS SIGNED), CAST(UNIX_TIMESTAMP(last_out) * 1000 AS SIGNED)"
 void view_row(const struct mysql_result *result, size_t row, struct judgement *ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CHECKIN: one event of the check-in batch. The script checks what we believe of the employee: when he is in
- * another department, or his punches of the day are in another's map, it says so and we ask again with that. */
+ * another department, or his punches of the day are in another's map, it says so and we ask again with that.
+ */
 #include "handlers/attendance.h"
 
 #include <stdlib.h>
@@ -20,13 +21,14 @@
 
 #define TRIES_MAX 5
 
-/* An event further ahead than accept_future comes from a wrong clock. Up to so far ahead the person was there all
- * the same: the daemon's time is taken and the punch marked. */
+/* An event further ahead than accept_future comes from a wrong clock. Up to so far ahead the person was there
+ * all the same: the daemon's time is taken and the punch marked. */
 #define SKEW_MAX_MS INT64_C(3600000)
 
 struct checkin_op {
 	struct call *call;
-	struct punch_record punch; /* date and departments point into the texts below, the rest into the call */
+	struct punch_record
+		punch; /* date and departments point into the texts below, the rest into the call */
 	char date[DATE_TEXT];
 	char home[ID_MAX + 1], dept[ID_MAX + 1]; /* at home; whose day map has the punches */
 	int tries;
@@ -117,13 +119,15 @@ static void on_line(struct bytes line, const char *error, void *arg)
 		app_journalled(app, keys_partition_of(bytes_of(op->dept)));
 		end(op, NULL);
 	} else if (verdict == 'X') {
-		(void)call_fail(op->call, "TOOBIG the employee has %lld punches on %s already, nothing was done",
+		(void)call_fail(op->call,
+			"TOOBIG the employee has %lld punches on %s already, nothing was done",
 			(long long)app->config->max_punches, op->date);
 		end(op, NULL);
 	} else if (verdict == 'E') {
 		end(op, rest.n > 3 && memcmp(rest.p, "OOM", 3) == 0
 				? "BUSY Redis is out of memory, nothing was done; try again later"
-				: "ERR Redis refused the check-in, nothing was done: a key holds another type or a damaged value");
+				: "ERR Redis refused the check-in, nothing was done: a key holds another "
+				  "type or a damaged value");
 	} else if (++op->tries >= TRIES_MAX) {
 		end(op, "BUSY the employee is being moved by others, nothing was done; try again");
 	} else if (verdict == 'M') {
@@ -176,9 +180,10 @@ static void on_rejected(const struct redisReply *reply, void *arg)
 
 	if (error == NULL) {
 		app_journalled(op->call->app, keys_partition_of(bytes_of(op->home)));
-		error = op->punch.at < op->punch.received
-				? "TIME the event lies too far back and is not counted; it is kept for FAILURE.LIST"
-				: "TIME the event lies in the future and is not counted; it is kept for FAILURE.LIST";
+		error = op->punch.at < op->punch.received ? "TIME the event lies too far back and is not "
+							    "counted; it is kept for FAILURE.LIST"
+							  : "TIME the event lies in the future and is not "
+							    "counted; it is kept for FAILURE.LIST";
 	}
 	end(op, error);
 }
@@ -197,8 +202,8 @@ static enum verdict reject(struct checkin_op *op)
 	redis_arg_key(&a, &text);
 	redis_arg_str(&a, "*");
 	redis_arg_str(&a, "e");
-	buf_addf(&text, "R|%s|%.*s|%lld|%lld|%s|", op->home, (int)p->employee.n, p->employee.p, (long long)p->at,
-		(long long)p->received, p->at < p->received ? "too_old" : "in_future");
+	buf_addf(&text, "R|%s|%.*s|%lld|%lld|%s|", op->home, (int)p->employee.n, p->employee.p,
+		(long long)p->at, (long long)p->received, p->at < p->received ? "too_old" : "in_future");
 	record_add_optional(&text, p->event_id);
 	buf_add_char(&text, '|');
 	record_add_optional(&text, p->source);
@@ -247,7 +252,8 @@ enum verdict checkin_exec(struct call *call)
 {
 	struct bytes at = {0}, id = {"", 0}, source = {"", 0}, home;
 	struct bytes given_id = {0}, given_source = {0};
-	const struct option options[] = {{"AT", &at, NULL}, {"ID", &given_id, NULL}, {"SOURCE", &given_source, NULL}, {0}};
+	const struct option options[] = {
+		{"AT", &at, NULL}, {"ID", &given_id, NULL}, {"SOURCE", &given_source, NULL}, {0}};
 	struct punch_record punch = {.received = clock_wall_ms()};
 
 	if (!employee_home(call, &home))

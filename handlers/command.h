@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* One command of the table and one call of it.
  *
- * daemon/commands.c holds the table, the only source of dispatch, arity, privilege, HELP, COMMAND DOCS and the
- * check of doc/protocol.md. The daemon parses, checks and starts calls; a handler fills in the reply and returns a
- * verdict. It never writes to a socket, closes a client or frees a call.
+ * daemon/commands.c holds the table, the only source of dispatch, arity, privilege, HELP, COMMAND DOCS and
+ * the check of doc/protocol.md. The daemon parses, checks and starts calls; a handler fills in the reply and
+ * returns a verdict. It never writes to a socket, closes a client or frees a call.
  *
  * Life of a call: parsed -> prepare (any number of calls ahead, see below) -> started in the order of its
- * connection -> CALL_DONE at once, or CALL_WAIT and later call_finish(). Replies leave in order. A client that
- * goes away in between leaves its calls running: they finish, and their replies are dropped. */
+ * connection -> CALL_DONE at once, or CALL_WAIT and later call_finish(). Replies leave in order. A client
+ * that goes away in between leaves its calls running: they finish, and their replies are dropped. */
 #ifndef HANDLERS_COMMAND_H
 #define HANDLERS_COMMAND_H
 
@@ -39,14 +39,14 @@ enum privilege {
 enum lane {
 	LANE_LOCAL,   /* answered by the daemon alone */
 	LANE_STREAM,  /* goes to Redis in the order of the connection; may follow another without waiting */
-	LANE_BARRIER, /* waits until all earlier ones have finished, and later ones wait for it; calls of the same
-		       * command in a row may run together */
+	LANE_BARRIER, /* waits until all earlier ones have finished, and later ones wait for it; calls of the
+		       * same command in a row may run together */
 };
 
 enum command_flag {
-	CMD_WRITE = 1 << 0,     /* changes something: refused while draining */
-	CMD_SELF = 1 << 1,      /* argv[1] is an employee: a user bound to one may call it for that one only */
-	CMD_HELD_CLOCK = 1 << 2, /* exists only with --held-clock */
+	CMD_WRITE = 1 << 0, /* changes something: refused while draining */
+	CMD_SELF = 1 << 1,  /* argv[1] is an employee: a user bound to one may call it for that one only */
+	CMD_HELD_CLOCK = 1 << 2,  /* exists only with --held-clock */
 	CMD_NEEDS_REDIS = 1 << 3, /* UNAVAILABLE at once while Redis is away, NOTREADY while starting */
 	CMD_READONLY = 1 << 4,
 };
@@ -66,16 +66,16 @@ struct command_arg {
 struct command {
 	const char *name; /* upper case; a subcommand is "CLIENT|LIST" */
 	const char *group;
-	const char *summary; /* one sentence */
-	const char *reply;   /* what it answers, one line, for the documents */
+	const char *summary;    /* one sentence */
+	const char *reply;      /* what it answers, one line, for the documents */
 	int min_argc, max_argc; /* the name counts; max -1 = as many as fit */
 	enum privilege privilege;
 	enum lane lane;
 	unsigned flags;
 	const struct command_arg *args;
-	/* May be NULL. Called as soon as the call is parsed, before earlier calls of the connection are done. Looks
-	 * up what the start will need. True = ready; false = call_prepared() will be called. It must not change
-	 * anything and must tolerate that what it saw is outdated by the start. */
+	/* May be NULL. Called as soon as the call is parsed, before earlier calls of the connection are done.
+	 * Looks up what the start will need. True = ready; false = call_prepared() will be called. It must
+	 * not change anything and must tolerate that what it saw is outdated by the start. */
 	bool (*prepare)(struct call *call);
 	enum verdict (*exec)(struct call *call);
 };
@@ -105,7 +105,9 @@ static inline void call_prepared(struct call *call)
 	call->prepared(call);
 }
 
-/* Replies an error and is the verdict: `return call_fail(call, "ERR …")`. What was in the reply is dropped. */
-#define call_fail(call, ...) (reply_reset(&(call)->reply), reply_error(&(call)->reply, __VA_ARGS__), CALL_DONE)
+/* Replies an error and is the verdict: `return call_fail(call, "ERR …")`. What was in the reply is dropped.
+ */
+#define call_fail(call, ...)                                                                                 \
+	(reply_reset(&(call)->reply), reply_error(&(call)->reply, __VA_ARGS__), CALL_DONE)
 
 #endif

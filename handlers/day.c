@@ -87,9 +87,12 @@ static void ask_sums(struct day_op *op)
 		end(op, op->error);
 		return;
 	}
-	buf_addf(&sql, "SELECT COUNT(*),CAST(IFNULL(SUM(expected),0) AS SIGNED),CAST(IFNULL(SUM(written),0) AS SIGNED),"
-		       "CAST(IFNULL(SUM(failed),0) AS SIGNED),CAST(IFNULL(SUM(absent),0) AS SIGNED) FROM day_close "
-		       "WHERE work_date='%s'", date_format(op->day, date));
+	buf_addf(&sql,
+		"SELECT COUNT(*),CAST(IFNULL(SUM(expected),0) AS SIGNED),CAST(IFNULL(SUM(written),0) AS "
+		"SIGNED),"
+		"CAST(IFNULL(SUM(failed),0) AS SIGNED),CAST(IFNULL(SUM(absent),0) AS SIGNED) FROM day_close "
+		"WHERE work_date='%s'",
+		date_format(op->day, date));
 	mysql_link_query(op->call->app->work_sql, &sql, on_sums, op);
 }
 
@@ -135,7 +138,8 @@ static void on_days(const struct redisReply *reply, void *arg)
 	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
 		struct bytes f[2];
 		struct bytes state = redis_text(redis_at(reply, i + 1));
-		if (bytes_split(redis_text(redis_at(reply, i)), ':', f, 2) != 2 || !date_parse(f[1], &day) || day != op->day)
+		if (bytes_split(redis_text(redis_at(reply, i)), ':', f, 2) != 2 || !date_parse(f[1], &day) ||
+			day != op->day)
 			continue;
 		if (bytes_eq(state, BYTES_LIT("closed"))) {
 			op->closed++;
@@ -218,8 +222,8 @@ enum verdict day_close_exec(struct call *call)
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
 	app_ask_others_to_close(call->app, day);
-	closer_request(call->app->closer, day, dept.p != NULL ? dept : (struct bytes){"", 0}, CLOSE_WAIT_MS, on_closed,
-		op_new(call, day));
+	closer_request(call->app->closer, day, dept.p != NULL ? dept : (struct bytes){"", 0}, CLOSE_WAIT_MS,
+		on_closed, op_new(call, day));
 	return CALL_WAIT;
 }
 

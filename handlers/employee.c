@@ -51,7 +51,8 @@ bool employee_home(struct call *call, struct bytes *ret_dept)
 	if (failed != NULL)
 		(void)call_fail(call, "%s", failed);
 	else
-		(void)call_fail(call, "UNKNOWN no such employee '%.*s'", (int)call->argv[1].n, call->argv[1].p);
+		(void)call_fail(
+			call, "UNKNOWN no such employee '%.*s'", (int)call->argv[1].n, call->argv[1].p);
 	return false;
 }
 
@@ -105,7 +106,8 @@ static void on_set(struct bytes line, const char *error, void *arg)
 		if (++op->tries < TRIES_MAX)
 			set_step(op);
 		else
-			set_end(op, "BUSY the employee is being moved by others, nothing was done; try again");
+			set_end(op,
+				"BUSY the employee is being moved by others, nothing was done; try again");
 		return;
 	case 'T':
 		set_end(op, "UNKNOWN no such department");
@@ -174,7 +176,8 @@ static enum verdict set_start(struct call *call, struct bytes dept, struct bytes
 	if (failed != NULL)
 		return call_fail(call, "%s", failed);
 	struct set_op *op = xcalloc(1, sizeof(*op));
-	*op = (struct set_op){.call = call, .id = call->argv[1], .dept = dept, .name = name, .must_exist = must_exist};
+	*op = (struct set_op){
+		.call = call, .id = call->argv[1], .dept = dept, .name = name, .must_exist = must_exist};
 	op->named = name.p != NULL;
 	if (name.p == NULL)
 		op->name = (struct bytes){"", 0};
@@ -214,7 +217,8 @@ static void on_got(const struct redisReply *reply, void *arg)
 	} else if (redis_is_null(reply) || !record_parse_employee(redis_text(reply), &record)) {
 		/* Moved or removed since the look-up; the next one sees where to. */
 		directory_forget(call->app->directory, call->argv[1]);
-		(void)call_fail(call, "UNKNOWN no such employee '%.*s'", (int)call->argv[1].n, call->argv[1].p);
+		(void)call_fail(
+			call, "UNKNOWN no such employee '%.*s'", (int)call->argv[1].n, call->argv[1].p);
 	} else if (employee_home(call, &home)) {
 		reply_map(&call->reply, 3);
 		reply_field_bulk(&call->reply, "id", call->argv[1]);
@@ -282,7 +286,8 @@ static void on_removed(const struct redisReply *reply, void *arg)
 	if (error == NULL && (line.n != 1 || line.p[0] != 'O'))
 		error = "UNKNOWN no such employee";
 	if (error == NULL) {
-		app_journalled(op->call->app, keys_partition_of(directory_peek(directory, op->call->argv[1])));
+		app_journalled(
+			op->call->app, keys_partition_of(directory_peek(directory, op->call->argv[1])));
 		directory_forget(directory, op->call->argv[1]);
 	}
 	remove_end(op, error);

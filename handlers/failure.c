@@ -16,8 +16,8 @@ static const char away[] = "UNAVAILABLE MySQL is away, nothing was done; try aga
 
 /* ---- LIST ---- */
 
-static const char *const columns[] = {"id", "kind", "day", "dept", "employee", "reason", "detail", "owner", "attempts",
-	"created"};
+static const char *const columns[] = {
+	"id", "kind", "day", "dept", "employee", "reason", "detail", "owner", "attempts", "created"};
 
 static bool is_number(size_t column)
 {
@@ -50,7 +50,8 @@ static void on_list(const struct mysql_result *result, void *arg)
 				if (is_number(c) && bytes_to_i64(cell, &n))
 					reply_field_int(r, columns[c], n);
 				else
-					reply_field_bulk(r, columns[c], cell.p != NULL ? cell : (struct bytes){"", 0});
+					reply_field_bulk(
+						r, columns[c], cell.p != NULL ? cell : (struct bytes){"", 0});
 			}
 		}
 	}
@@ -61,8 +62,8 @@ static void on_list(const struct mysql_result *result, void *arg)
 enum verdict failure_list_exec(struct call *call)
 {
 	struct bytes day_text = {0}, dept = {0}, cursor = {0}, count_text = {0};
-	const struct option options[] = {{"DAY", &day_text, NULL}, {"DEPT", &dept, NULL}, {"CURSOR", &cursor, NULL},
-		{"COUNT", &count_text, NULL}, {0}};
+	const struct option options[] = {{"DAY", &day_text, NULL}, {"DEPT", &dept, NULL},
+		{"CURSOR", &cursor, NULL}, {"COUNT", &count_text, NULL}, {0}};
 	int64_t after = 0, count;
 	int32_t day;
 	char date[DATE_TEXT];
@@ -73,8 +74,10 @@ enum verdict failure_list_exec(struct call *call)
 	if (cursor.n > 0 && !bytes_to_i64(cursor, &after))
 		return call_fail(call, "ERR invalid CURSOR, expected one that FAILURE.LIST gave");
 	struct buf sql = BUF_INIT;
-	buf_addf(&sql, "SELECT id,kind,work_date,dept,employee,reason,detail,owner,attempts,"
-		       "CAST(UNIX_TIMESTAMP(created)*1000 AS SIGNED) FROM persist_failure WHERE state='open' AND id>%lld",
+	buf_addf(&sql,
+		"SELECT id,kind,work_date,dept,employee,reason,detail,owner,attempts,"
+		"CAST(UNIX_TIMESTAMP(created)*1000 AS SIGNED) FROM persist_failure WHERE state='open' AND "
+		"id>%lld",
 		(long long)after);
 	if (day_text.p != NULL)
 		buf_addf(&sql, " AND work_date='%s'", date_format(day, date));

@@ -50,7 +50,8 @@ static void on_replayed(size_t replayed, const char *error, void *arg)
 	struct call *call = arg;
 
 	if (error != NULL)
-		(void)call_fail(call, "UNAVAILABLE %zu sent again, the rest is still parked: %s", replayed, error);
+		(void)call_fail(
+			call, "UNAVAILABLE %zu sent again, the rest is still parked: %s", replayed, error);
 	else
 		reply_int(&call->reply, (int64_t)replayed);
 	call_finish(call);

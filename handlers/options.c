@@ -44,7 +44,8 @@ bool check_employee(struct call *call, struct bytes id)
 {
 	if (person_id_valid(id))
 		return true;
-	(void)call_fail(call, "ERR invalid employee id, expected 1 to 64 letters, digits, '_', '-', '.' or '@'");
+	(void)call_fail(
+		call, "ERR invalid employee id, expected 1 to 64 letters, digits, '_', '-', '.' or '@'");
 	return false;
 }
 
@@ -52,7 +53,8 @@ bool check_name(struct call *call, struct bytes name)
 {
 	if (name_valid(name))
 		return true;
-	(void)call_fail(call, "ERR invalid name, expected UTF-8 of at most 255 bytes without control characters");
+	(void)call_fail(
+		call, "ERR invalid name, expected UTF-8 of at most 255 bytes without control characters");
 	return false;
 }
 

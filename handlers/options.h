@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The words behind a command's fixed arguments: `WORD value` pairs and flags, in any order, each at most once. */
+/* The words behind a command's fixed arguments: `WORD value` pairs and flags, in any order, each at most
+ * once. */
 #ifndef HANDLERS_OPTIONS_H
 #define HANDLERS_OPTIONS_H
 
@@ -15,7 +16,8 @@ struct option {
 };
 
 /* Reads argv[from…] by the list, which ends with a word of NULL. 0, or -1 with the error in the reply. */
-int options_read(struct call *call, int from, const struct option *options) __attribute__((warn_unused_result));
+int options_read(struct call *call, int from, const struct option *options)
+	__attribute__((warn_unused_result));
 
 /* Checks of single arguments; each replies an error that says what was expected, and is false. */
 bool check_dept(struct call *call, struct bytes id);

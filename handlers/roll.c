@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ROLL and ROLL.COUNT walk one department or a subtree, department by department, page by page: an open day from
- * its maps, a closed one from MySQL. No step asks for more than a page, no reply holds more than COUNT people. */
+/* ROLL and ROLL.COUNT walk one department or a subtree, department by department, page by page: an open day
+ * from its maps, a closed one from MySQL. No step asks for more than a page, no reply holds more than COUNT
+ * people. */
 #include "handlers/attendance.h"
 
 #include <stdlib.h>
@@ -18,8 +19,9 @@
 #include "rules/when.h"
 #include "rules/workday.h"
 
-#define PAGE       200
-#define STEPS_MAX  200 /* departments and pages that one ROLL looks at; then it gives a cursor, however few it has */
+#define PAGE 200
+#define STEPS_MAX                                                                                            \
+	200 /* departments and pages that one ROLL looks at; then it gives a cursor, however few it has */
 
 struct person {
 	struct bytes id;
@@ -34,7 +36,8 @@ struct roll_op {
 	int32_t day;
 	int64_t count;
 	int steps;
-	struct buf cursor; /* within the department: HSCAN's, or "=" and the last employee of a page from MySQL */
+	struct buf cursor; /* within the department: HSCAN's, or "=" and the last employee of a page from
+			      MySQL */
 	/* A page that waits for its names. */
 	struct buf text;
 	struct person *people;
@@ -334,8 +337,8 @@ static enum verdict start(struct call *call, bool counting)
 {
 	struct bytes day = {0}, state = {0}, cursor = {0}, count = {0};
 	bool subtree = false;
-	const struct option all[] = {{"DAY", &day, NULL}, {"SUBTREE", NULL, &subtree}, {"STATE", &state, NULL},
-		{"CURSOR", &cursor, NULL}, {"COUNT", &count, NULL}, {0}};
+	const struct option all[] = {{"DAY", &day, NULL}, {"SUBTREE", NULL, &subtree},
+		{"STATE", &state, NULL}, {"CURSOR", &cursor, NULL}, {"COUNT", &count, NULL}, {0}};
 	const struct option few[] = {{"DAY", &day, NULL}, {"SUBTREE", NULL, &subtree}, {0}};
 	struct roll_op o = {.call = call, .counting = counting};
 
@@ -343,13 +346,15 @@ static enum verdict start(struct call *call, bool counting)
 		!check_day(call, day, &o.day) || !check_count(call, count, &o.count))
 		return CALL_DONE;
 	if (state.p != NULL && !attendance_from_name(state, &o.wanted))
-		return call_fail(call, "ERR invalid STATE, expected not_yet, present, late, early, late_early, missing_in, "
-				       "missing_out or absent");
+		return call_fail(call,
+			"ERR invalid STATE, expected not_yet, present, late, early, late_early, missing_in, "
+			"missing_out or absent");
 	o.filtered = state.p != NULL;
 	o.subtree = subtree;
 	o.top = o.at = tree_find(call->app->tree, call->argv[1]);
 	if (o.top == NULL)
-		return call_fail(call, "UNKNOWN no such department '%.*s'", (int)call->argv[1].n, call->argv[1].p);
+		return call_fail(
+			call, "UNKNOWN no such department '%.*s'", (int)call->argv[1].n, call->argv[1].p);
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
 	if (!resume(&o, cursor)) {

@@ -166,7 +166,8 @@ static void on_record(const struct redisReply *reply, void *arg)
 	}
 	bool same = bytes_eq(record.day, bytes_of(date_format(op->day, date)));
 	if (op->day == op->today)
-		reply_set(op, same ? record.dept : bytes_of(op->home), same ? record.set : (struct bytes){"", 0});
+		reply_set(op, same ? record.dept : bytes_of(op->home),
+			same ? record.set : (struct bytes){"", 0});
 	else
 		ask_map(op, same ? record.dept : bytes_of(op->home));
 }
@@ -199,7 +200,8 @@ enum verdict status_exec(struct call *call)
 	const struct option options[] = {{"DAY", &day_text, NULL}, {0}};
 	int32_t day;
 
-	if (!employee_home(call, &home) || options_read(call, 2, options) != 0 || !check_day(call, day_text, &day))
+	if (!employee_home(call, &home) || options_read(call, 2, options) != 0 ||
+		!check_day(call, day_text, &day))
 		return CALL_DONE;
 	app_order(call->app, call);
 	struct status_op *op = xcalloc(1, sizeof(*op));

@@ -29,13 +29,15 @@ static void on_added(const struct redisReply *reply, void *arg)
 			app_journalled(call->app, keys_org());
 			break;
 		case 'P':
-			(void)call_fail(call, "UNKNOWN no such parent '%.*s'", (int)call->argv[2].n, call->argv[2].p);
+			(void)call_fail(
+				call, "UNKNOWN no such parent '%.*s'", (int)call->argv[2].n, call->argv[2].p);
 			break;
 		case 'D':
 			(void)call_fail(call, "ERR too deep, expected at most %d levels", TEAM_DEPTH_MAX);
 			break;
 		case 'X':
-			(void)call_fail(call, "EXISTS the id is taken by a department with another parent, name or manager");
+			(void)call_fail(call, "EXISTS the id is taken by a department with another parent, "
+					      "name or manager");
 			break;
 		default:
 			(void)call_fail(call, "ERR the tree above '%.*s' is damaged, nothing was done",
@@ -45,7 +47,8 @@ static void on_added(const struct redisReply *reply, void *arg)
 	call_finish(call);
 }
 
-static enum redis_sent send_add(struct call *call, struct bytes parent, struct bytes name, struct bytes manager)
+static enum redis_sent send_add(
+	struct call *call, struct bytes parent, struct bytes name, struct bytes manager)
 {
 	struct bytes id = call->argv[1];
 	struct redis_args a;
@@ -90,7 +93,8 @@ enum verdict team_add_exec(struct call *call)
 		parent = (struct bytes){"", 0};
 	else if (!check_dept(call, parent))
 		return CALL_DONE;
-	if ((name.p != NULL && !check_name(call, name)) || (manager.p != NULL && manager.n > 0 && !check_employee(call, manager)))
+	if ((name.p != NULL && !check_name(call, name)) ||
+		(manager.p != NULL && manager.n > 0 && !check_employee(call, manager)))
 		return CALL_DONE;
 	if (name.p == NULL)
 		name = call->argv[1];
@@ -143,7 +147,8 @@ static void on_node(const struct redisReply *reply, void *arg)
 
 static void on_employees(const struct redisReply *reply, void *arg)
 {
-	static const char *const fields[] = {"name", "parent_id", "path", "manager", "state", "sub", "version"};
+	static const char *const fields[] = {
+		"name", "parent_id", "path", "manager", "state", "sub", "version"};
 	struct get_op *op = arg;
 	struct redis_args a;
 	struct buf key = BUF_INIT;

@@ -121,7 +121,8 @@ static void on_open_ok(struct link *l, const amqp_method_t *method)
 	link_enter(l, LINK_OPEN);
 	l->opened_us = clock_mono_us();
 	l->refusal = 0;
-	log_info("rabbitmq %s event=up", l->name);
+	l->told[0] = '\0';
+	log_line(l->failures > 0 ? LOG_LEVEL_NOTICE : LOG_LEVEL_INFO, "rabbitmq %s event=up", l->name);
 	if (l->ops->opened != NULL)
 		l->ops->opened(l->arg);
 	channels_open_all(l);

@@ -177,9 +177,12 @@ static void wait_or_stop(struct link *l)
 		return;
 	}
 	int64_t wait_ms = l->refusal != 0 ? l->retry_config_ms : next_backoff(l);
+	bool news = strcmp(l->told, l->error) != 0;
 	l->failures++;
-	log_warning("rabbitmq %s event=down state=%s retry_ms=%lld error=\"%s\"", l->name,
-		state_names[l->state], (long long)wait_ms, l->error);
+	log_line(news ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+		"rabbitmq %s event=down state=%s retry_ms=%lld error=\"%s\"", l->name, state_names[l->state],
+		(long long)wait_ms, l->error);
+	memcpy(l->told, l->error, sizeof(l->told));
 	link_enter(l, LINK_WAITING);
 	l->due_us = clock_mono_us() + wait_ms * 1000;
 }

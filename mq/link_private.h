@@ -52,6 +52,7 @@ struct link {
 	int refusal; /* 403 or 530 when that ended the last try */
 	uint64_t failures;
 	char error[LINK_ERROR_MAX];
+	char told[LINK_ERROR_MAX]; /* the last error warned of: the same again is not, until it was open */
 	struct channel *channels[CODEC_CHANNELS]; /* by number; 0 is the connection's own and never set */
 };
 

@@ -56,6 +56,15 @@ struct relay {
 	bool alarm; /* a message could not be routed */
 };
 
+static void letter_set_state(struct letter *l, enum letter_state state)
+{
+	static const char *const names[] = {"waiting", "sent", "confirmed"};
+
+	log_debug("mq relay event=state id=%s from=%s to=%s", l->notice->id.data, names[l->state],
+		names[state]);
+	l->state = state;
+}
+
 static void work_free(struct work *w)
 {
 	notices_release(&w->notices);
@@ -79,14 +88,14 @@ static void on_outcome(enum mq_outcome outcome, void *arg)
 	struct relay *r = l->work->relay;
 
 	if (outcome == MQ_CONFIRMED) {
-		l->state = LETTER_CONFIRMED;
+		letter_set_state(l, LETTER_CONFIRMED);
 		if (l->returned)
 			r->alarm = false;
 		if (--l->work->left == 0)
 			finish(l->work);
 		return;
 	}
-	l->state = LETTER_WAITING;
+	letter_set_state(l, LETTER_WAITING);
 	l->not_before_us = clock_mono_us() + (outcome == MQ_LOST ? 0 : RETRY_MS * 1000);
 	r->nacked += outcome == MQ_NACKED;
 	if (outcome == MQ_RETURNED) {
@@ -127,12 +136,12 @@ static bool send_letter(struct letter *l)
 		return false;
 	l->work->relay->messages++;
 	l->work->relay->events += (uint64_t)n->events;
-	l->state = LETTER_SENT;
+	letter_set_state(l, LETTER_SENT);
 	if (rc != 0) {
 		/* It can never be sent; the ledger has its events all the same. */
 		l->work->relay->oversized++;
 		log_error("mq relay event=unsendable key=%s bytes=%zu", n->key.data, n->body.len);
-		l->state = LETTER_CONFIRMED;
+		letter_set_state(l, LETTER_CONFIRMED);
 		l->work->left--;
 	}
 	return true;

@@ -141,7 +141,8 @@ void batch_flush(struct batch *b)
 	b->open = NULL;
 	turn_cancel(&b->flush);
 	redis_args_append(&b->keys, &b->args);
-	enum redis_sent sent = redis_eval(b->redis, b->script, f->count * b->keys_each, &b->keys, on_reply, f);
+	enum redis_sent sent =
+		redis_eval(b->redis, b->script, f->count * b->keys_each, &b->keys, on_reply, f);
 	if (sent == REDIS_SENT)
 		return;
 	f->error = redis_sent_error(sent);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Group commit: the events of one verb that arrive in one turn of the loop go to Redis as one script call, at the
- * end of the turn or when the batch is full. Nothing waits for company: an idle system sends a batch of one.
+/* Group commit: the events of one verb that arrive in one turn of the loop go to Redis as one script call, at
+ * the end of the turn or when the batch is full. Nothing waits for company: an idle system sends a batch of
+ * one.
  *
- * The script answers one line an event, joined by '\n'. Each event has one callback, never before batch_add_end()
- * has returned. */
+ * The script answers one line an event, joined by '\n'. Each event has one callback, never before
+ * batch_add_end() has returned. */
 #ifndef PERSIST_BATCH_H
 #define PERSIST_BATCH_H
 
@@ -22,8 +23,8 @@ struct batch *batch_new(struct redis *redis, enum script script, int keys, int m
 /* Events that are still open get an error. */
 void batch_free(struct batch *b);
 
-/* Adds one event: begin, write its keys into *ret_keys and its arguments into *ret_args, end. `owner` only tells
- * whose events are open (batch_holds); it is never looked into. */
+/* Adds one event: begin, write its keys into *ret_keys and its arguments into *ret_args, end. `owner` only
+ * tells whose events are open (batch_holds); it is never looked into. */
 void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis_args **ret_args);
 void batch_add_end(struct batch *b, const void *owner, batch_cb cb, void *arg);
 /* An event of this owner has not been sent yet. */

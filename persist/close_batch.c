@@ -71,8 +71,8 @@ void close_field(struct buf *out, const struct close_item *item)
 	buf_addf(out, "%s:%s", item->dept, date_format(item->day, date));
 }
 
-static void add_failure(struct close_batch *b, struct close_item *item, struct bytes employee, struct bytes set,
-	const char *reason, const char *detail)
+static void add_failure(struct close_batch *b, struct close_item *item, struct bytes employee,
+	struct bytes set, const char *reason, const char *detail)
 {
 	struct buf ref = BUF_INIT;
 	const struct dept *dept = tree_find(b->deps->tree, bytes_of(item->dept));
@@ -80,12 +80,18 @@ static void add_failure(struct close_batch *b, struct close_item *item, struct b
 
 	buf_addf(&ref, "%s/%s/", date_format(item->day, date), item->dept);
 	buf_add_bytes(&ref, employee);
-	struct failure_row f = {.kind = "day", .ref = buf_bytes(&ref), .day = item->day, .dept = bytes_of(item->dept),
-		.employee = employee, .payload = set, .reason = reason, .detail = detail,
+	struct failure_row f = {.kind = "day",
+		.ref = buf_bytes(&ref),
+		.day = item->day,
+		.dept = bytes_of(item->dept),
+		.employee = employee,
+		.payload = set,
+		.reason = reason,
+		.detail = detail,
 		.owner = dept != NULL ? bytes_of(dept->manager) : (struct bytes){"", 0}};
 	failure_row_add(&b->inserts[INSERT_FAILURES], &f, clock_wall_ms());
-	log_warning("persist close event=failure date=%s dept=%s employee=%.*s reason=%s detail=\"%s\"", date, item->dept,
-		(int)(employee.n < 80 ? employee.n : 80), employee.p, reason, detail);
+	log_warning("persist close event=failure date=%s dept=%s employee=%.*s reason=%s detail=\"%s\"", date,
+		item->dept, (int)(employee.n < 80 ? employee.n : 80), employee.p, reason, detail);
 	buf_release(&ref);
 }
 
@@ -116,7 +122,8 @@ void close_batch_add(struct close_batch *b, struct close_item *item, struct byte
 	buf_add_bytes(&b->text, set);
 	b->rows[n].status = j.status;
 	b->rows[n].late = j.late_ms > 0;
-	day_row_add(&b->inserts[INSERT_DAYS], b->day, employee, bytes_of(item->dept), set, &j, 1, clock_wall_ms());
+	day_row_add(&b->inserts[INSERT_DAYS], b->day, employee, bytes_of(item->dept), set, &j, 1,
+		clock_wall_ms());
 }
 
 void close_batch_no_map(struct close_batch *b, struct close_item *item)
@@ -156,7 +163,7 @@ static void count_rows(struct close_batch *b)
 
 	for (size_t i = 0; i < days->count; i++) {
 		struct close_row *row = &b->rows[i];
-		if (days->bad[i])
+		if (days->bad[i] || row->elsewhere)
 			continue;
 		if (row->status == ATTENDANCE_ABSENT)
 			buf_add(&row->item->absentees, b->text.data + row->employee_at, row->employee_n),
@@ -187,11 +194,14 @@ static void on_written(enum sql_outcome outcome, const char *message, const uint
 	struct sql_rows *days = &b->inserts[INSERT_DAYS];
 
 	if (outcome != SQL_OK) {
-		log_warning("persist close event=write-failed outcome=%s message=\"%s\"", sql_outcome_name(outcome), message);
+		log_warning("persist close event=write-failed outcome=%s message=\"%s\"",
+			sql_outcome_name(outcome), message);
 		end_batch(b, false);
 	} else if (affected[INSERT_DAYS] != sql_rows_good(days)) {
-		/* Some rows were there before: from a try whose end we did not see, or from punches that came late. */
-		close_merge_start(b->deps->sql, b->day, b->rows, days->bad, days->count, b->text.data, on_merged, b);
+		/* Some rows were there before: from a try whose end we did not see, or from punches that came
+		 * late. */
+		close_merge_start(
+			b->deps->sql, b->day, b->rows, days->bad, days->count, b->text.data, on_merged, b);
 	} else {
 		count_rows(b);
 	}
@@ -224,9 +234,9 @@ static void add_ledger_row(struct buf *sql, const struct close_batch *b, const s
 	int64_t absent = item->absent;
 	for (size_t i = 0; !ended && i < b->inserts[INSERT_DAYS].count; i++)
 		absent += b->rows[i].item == item && !b->inserts[INSERT_DAYS].bad[i] &&
-			b->rows[i].status == ATTENDANCE_ABSENT;
-	buf_addf(sql, ",%d,%lld,%lld,%lld,%lld,", item->marked, (long long)item->expected, (long long)item->written,
-		(long long)item->failed, (long long)absent);
+			  b->rows[i].status == ATTENDANCE_ABSENT;
+	buf_addf(sql, ",%d,%lld,%lld,%lld,%lld,", item->marked, (long long)item->expected,
+		(long long)item->written, (long long)item->failed, (long long)absent);
 	mysql_add_datetime(sql, item->started_ms);
 	buf_add_char(sql, ',');
 	mysql_add_datetime(sql, ended ? item->finished_ms : -1);
@@ -238,16 +248,19 @@ static void add_ledger(struct buf *sql, void *arg)
 {
 	const struct close_batch *b = arg;
 
-	buf_add_str(sql, "INSERT INTO day_close (work_date,dept,phase,daemon,marker,expected,written,failed,absent,started,"
+	buf_add_str(sql, "INSERT INTO day_close "
+			 "(work_date,dept,phase,daemon,marker,expected,written,failed,absent,started,"
 			 "finished) VALUES ");
 	for (size_t i = 0; i < b->also_count + b->complete_count; i++) {
 		if (i > 0)
 			buf_add_char(sql, ',');
 		add_ledger_row(sql, b, i < b->also_count ? b->also[i] : b->complete[i - b->also_count]);
 	}
-	buf_add_str(sql, " ON DUPLICATE KEY UPDATE phase=VALUES(phase),daemon=VALUES(daemon),marker=VALUES(marker),"
-			 "expected=VALUES(expected),written=VALUES(written),failed=VALUES(failed),absent=VALUES(absent),"
-			 "finished=VALUES(finished)");
+	buf_add_str(sql,
+		" ON DUPLICATE KEY UPDATE phase=VALUES(phase),daemon=VALUES(daemon),marker=VALUES(marker),"
+		"expected=VALUES(expected),written=VALUES(written),failed=VALUES(failed),absent=VALUES("
+		"absent),"
+		"finished=VALUES(finished)");
 }
 
 void close_batch_write(struct close_batch *b, struct close_item **also, size_t also_count,
@@ -261,7 +274,11 @@ void close_batch_write(struct close_batch *b, struct close_item **also, size_t a
 	for (size_t i = 0; i < also_count; i++)
 		append(&b->also, &b->also_count, also[i]);
 	bool ledger = b->also_count + b->complete_count > 0;
-	struct sql_write write = {.inserts = b->inserts, .insert_count = INSERT_COUNT, .bad = on_bad, .done = on_written,
-		.extra = ledger ? add_ledger : NULL, .arg = b};
+	struct sql_write write = {.inserts = b->inserts,
+		.insert_count = INSERT_COUNT,
+		.bad = on_bad,
+		.done = on_written,
+		.extra = ledger ? add_ledger : NULL,
+		.arg = b};
 	sql_write_start(b->deps->sql, &write);
 }

@@ -34,7 +34,7 @@ struct close_item {
 	int64_t expected, written, failed, absent, late;
 	int64_t started_ms, finished_ms;
 	struct buf absentees; /* ids, each with its NUL */
-	bool recorded; /* day_close says that it is done */
+	bool recorded;        /* day_close says that it is done */
 };
 
 struct close_batch *close_batch_new(const struct closer_deps *deps, int32_t day);
@@ -47,8 +47,8 @@ void close_batch_no_map(struct close_batch *b, struct close_item *item);
 /* All rows of the item are in this batch or in earlier ones. */
 void close_batch_complete(struct close_batch *b, struct close_item *item);
 
-/* Writes it, then ends its complete items in Redis. `also` are items that have ended since the last batch, whose
- * end is recorded in this transaction. done(ok) once, later; false: the batch can be written again. */
+/* Writes it, then ends its complete items in Redis. `also` are items that have ended since the last batch,
+ * whose end is recorded in this transaction. done(ok) once, later; false: the batch can be written again. */
 void close_batch_write(struct close_batch *b, struct close_item **also, size_t also_count,
 	void (*done)(bool ok, void *arg), void *arg);
 

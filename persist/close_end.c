@@ -66,11 +66,12 @@ static void on_finished(const struct redisReply *reply, void *arg)
 		settle(o, true);
 }
 
-static void add_closed(struct redis_args *a, const struct close_item *item, struct buf *text, const char *date)
+static void add_closed(
+	struct redis_args *a, const struct close_item *item, struct buf *text, const char *date)
 {
 	buf_addf(text, "C|%s|%s|%lld|%lld|%lld|%lld|%lld|%lld", date, item->dept, (long long)item->expected,
-		(long long)item->written, (long long)item->failed, (long long)item->absent, (long long)item->late,
-		(long long)clock_wall_ms());
+		(long long)item->written, (long long)item->failed, (long long)item->absent,
+		(long long)item->late, (long long)clock_wall_ms());
 	redis_arg_key(a, text);
 }
 
@@ -103,8 +104,8 @@ static void send_page(struct one *o, const struct redisReply *records)
 		struct employee_record record = {.name = {"", 0}};
 		if (!record_parse_employee(redis_text(redis_at(records, i)), &record))
 			record.name = (struct bytes){"", 0};
-		buf_addf(&text, "A|%s|%s|%s|1|%.*s", date, item->dept, item->absentees.data + at, (int)record.name.n,
-			record.name.p);
+		buf_addf(&text, "A|%s|%s|%s|1|%.*s", date, item->dept, item->absentees.data + at,
+			(int)record.name.n, record.name.p);
 		redis_arg_key(&a, &text);
 	}
 	if (last)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "persist/close_batch.h"
 #include "persist/day_row.h"
 #include "persist/mysql_text.h"
 #include "persist/revision.h"
@@ -21,7 +22,7 @@ struct merge {
 	const char *text;
 	void (*done)(bool ok, void *arg);
 	void *arg;
-	struct close_row **sorted; /* by employee */
+	struct close_row **sorted;  /* by employee */
 	struct sql_rows inserts[2]; /* rows, revisions */
 };
 
@@ -55,56 +56,68 @@ static int by_employee(const void *a, const void *b)
 	return compare(employee_of(*x, merge_text), employee_of(*y, merge_text));
 }
 
-static struct close_row *find(struct merge *m, struct bytes employee)
+/* Where this employee's rows begin in `sorted`; m->count when he has none. One who was removed and hired elsewhere on
+ * the same day is in two maps, and may have both in this batch. */
+static size_t find(const struct merge *m, struct bytes employee)
 {
 	size_t low = 0, high = m->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		int order = compare(employee, employee_of(m->sorted[middle], m->text));
-		if (order == 0)
-			return m->sorted[middle];
-		if (order < 0)
+		if (compare(employee, employee_of(m->sorted[middle], m->text)) <= 0)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return NULL;
+	return low < m->count && bytes_eq(employee_of(m->sorted[low], m->text), employee) ? low : m->count;
 }
 
 static void on_written(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg)
 {
 	(void)affected;
 	if (outcome != SQL_OK)
-		log_warning("persist close event=merge-failed outcome=%s message=\"%s\"", sql_outcome_name(outcome), message);
+		log_warning("persist close event=merge-failed outcome=%s message=\"%s\"",
+			sql_outcome_name(outcome), message);
 	finish(arg, outcome == SQL_OK);
 }
 
 static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
 {
 	(void)arg;
-	log_error("persist close event=merge-bad insert=%zu row=%zu code=%u message=\"%s\"", insert, row, code, message);
+	log_error("persist close event=merge-bad insert=%zu row=%zu code=%u message=\"%s\"", insert, row,
+		code, message);
+}
+
+/* What the row says now. It counts in its own department and in no other. */
+static void settle(struct close_row *row, const struct revision_row *r)
+{
+	row->status = r->new.status;
+	row->late = r->new.late_ms > 0;
+	row->elsewhere = !bytes_eq(r->dept, bytes_of(row->item->dept));
+	row->item->expected -= row->elsewhere;
+	row->item->written -= row->elsewhere;
 }
 
 /* One row that is there. Columns: employee, dept, status, punch_set, revision. */
 static void look_at(struct merge *m, const struct mysql_result *result, size_t i, int64_t now)
 {
-	struct close_row *row = find(m, mysql_cell(result, i, 0));
-	struct bytes old_set = mysql_cell(result, i, 3);
+	struct bytes old_set = mysql_cell(result, i, 3), employee = mysql_cell(result, i, 0);
 	struct shift shift = workday_shift(m->day);
-	struct revision_row r = {.day = m->day, .employee = mysql_cell(result, i, 0), .dept = mysql_cell(result, i, 1),
+	struct revision_row r = {.day = m->day, .employee = employee, .dept = mysql_cell(result, i, 1),
 		.old_status = mysql_cell(result, i, 2), .old_set = old_set, .cause = "close_merge"};
 	struct buf set = BUF_INIT;
+	size_t first = find(m, employee), end = first;
 
-	if (row == NULL || !bytes_to_i64(mysql_cell(result, i, 4), &r.revision))
+	if (first == m->count || !bytes_to_i64(mysql_cell(result, i, 4), &r.revision))
 		return;
 	day_row_union(&set, old_set);
 	size_t before = set.len;
-	day_row_union(&set, (struct bytes){m->text + row->set_at, row->set_n});
+	for (; end < m->count && bytes_eq(employee_of(m->sorted[end], m->text), employee); end++)
+		day_row_union(&set, (struct bytes){m->text + m->sorted[end]->set_at, m->sorted[end]->set_n});
 	r.new_set = buf_bytes(&set);
 	if (punch_judge(old_set, &shift, true, &r.old) == 0 && punch_judge(r.new_set, &shift, true, &r.new) == 0) {
-		row->status = r.new.status;
-		row->late = r.new.late_ms > 0;
+		for (size_t k = first; k < end; k++)
+			settle(m->sorted[k], &r);
 		r.revision++;
 		if (set.len > before)
 			revision_row_add(&m->inserts[0], &m->inserts[1], &r, now);
@@ -128,23 +141,32 @@ static void on_rows(const struct mysql_result *result, void *arg)
 		finish(m, true);
 		return;
 	}
-	struct sql_write write = {.inserts = m->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = m};
+	struct sql_write write = {
+		.inserts = m->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = m};
 	sql_write_start(m->link, &write);
 }
 
-void close_merge_start(struct mysql_link *link, int32_t day, struct close_row *rows, const bool *bad, size_t count,
-	const char *text, void (*done)(bool ok, void *arg), void *arg)
+void close_merge_start(struct mysql_link *link, int32_t day, struct close_row *rows, const bool *bad,
+	size_t count, const char *text, void (*done)(bool ok, void *arg), void *arg)
 {
 	struct merge *m = xcalloc(1, sizeof(*m));
 	struct buf sql = BUF_INIT;
 	char date[DATE_TEXT];
 	bool any = false;
 
-	*m = (struct merge){.link = link, .day = day, .rows = rows, .bad = bad, .count = count, .text = text, .done = done,
+	*m = (struct merge){.link = link,
+		.day = day,
+		.rows = rows,
+		.bad = bad,
+		.count = count,
+		.text = text,
+		.done = done,
 		.arg = arg};
 	m->sorted = xcalloc(count + 1, sizeof(m->sorted[0]));
-	buf_addf(&sql, "SELECT employee,dept,status,punch_set,revision FROM attendance_day WHERE work_date='%s' AND "
-		       "employee IN (", date_format(day, date));
+	buf_addf(&sql,
+		"SELECT employee,dept,status,punch_set,revision FROM attendance_day WHERE work_date='%s' AND "
+		"employee IN (",
+		date_format(day, date));
 	for (size_t i = 0; i < count; i++) {
 		m->sorted[i] = &rows[i];
 		if (bad[i])

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a close that were in attendance_day already. Most are from a try whose end was not seen and are as they
- * must be; where the map has punches beyond the row's, the row is revised. No row is ever overwritten blindly. */
+/* Rows of a close that were in attendance_day already. Most are from a try whose end was not seen and are as
+ * they must be; where the map has punches beyond the row's, the row is revised. No row is ever overwritten
+ * blindly. */
 #ifndef PERSIST_CLOSE_MERGE_H
 #define PERSIST_CLOSE_MERGE_H
 
@@ -19,10 +20,11 @@ struct close_row {
 	size_t employee_at, employee_n, set_at, set_n;
 	enum attendance status; /* after a merge: what the row says now */
 	bool late;
+	bool elsewhere; /* the row is another department's: he was removed there and hired here on this day */
 };
 
 /* rows, bad and text are borrowed until done(). */
-void close_merge_start(struct mysql_link *link, int32_t day, struct close_row *rows, const bool *bad, size_t count,
-	const char *text, void (*done)(bool ok, void *arg), void *arg);
+void close_merge_start(struct mysql_link *link, int32_t day, struct close_row *rows, const bool *bad,
+	size_t count, const char *text, void (*done)(bool ok, void *arg), void *arg);
 
 #endif

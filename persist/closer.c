@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reading half of the close and its schedule. One department is read at a time, into the batch that is being
- * filled, while the batch before it is being written: MySQL never waits for Redis. */
+/* The reading half of the close and its schedule. One department is read at a time, into the batch that is
+ * being filled, while the batch before it is being written: MySQL never waits for Redis. */
 #include "persist/closer.h"
 
 #include <event2/event.h>
@@ -15,11 +15,11 @@
 #include "base/mem.h"
 #include "base/turn.h"
 #include "persist/close_batch.h"
+#include "persist/close_look.h"
 #include "persist/day_init.h"
 #include "persist/keys.h"
 #include "persist/lease.h"
 #include "persist/mysql_link.h"
-#include "persist/mysql_text.h"
 #include "persist/partition.h"
 #include "persist/redis.h"
 #include "rules/when.h"
@@ -53,10 +53,7 @@ struct closer {
 	struct turn_task pump;
 	int64_t not_before_us;
 	bool stopped;
-	/* Looking. */
-	int looking; /* replies to come */
-	bool look_failed;
-	int32_t through;      /* the last date that is due in this run */
+	int32_t through;                        /* the last date that is due in this run */
 	int32_t looked_through[PARTITIONS_MAX]; /* nothing is left to close up to this date; 0 = not known */
 	/* Running. */
 	struct close_item *items;
@@ -128,19 +125,17 @@ static void sum_up(struct closer *c)
 	}
 	c->last_ms = (clock_mono_us() - c->started_us) / 1000;
 	c->runs++;
-	log_notice("persist close event=done through=%s departments=%lld written=%lld failed=%lld absent=%lld ms=%lld",
+	log_notice("persist close event=done through=%s departments=%lld written=%lld failed=%lld "
+		   "absent=%lld ms=%lld",
 		date_format(c->through, date), (long long)c->last_departments, (long long)c->last_written,
 		(long long)c->last_failed, (long long)c->last_absent, (long long)c->last_ms);
 }
 
-static void end_run(struct closer *c)
+/* After a run, or a look that found nothing: when nothing failed, all that is due is closed. */
+static void settle_run(struct closer *c)
 {
-	bool whole = !c->failed;
-
-	sum_up(c);
-	items_release(c);
 	set_state(c, CLOSER_IDLE);
-	if (!whole) {
+	if (c->failed) {
 		c->not_before_us = clock_mono_us() + RETRY_MS * 1000;
 		return;
 	}
@@ -149,13 +144,21 @@ static void end_run(struct closer *c)
 	answer_requests(c, false);
 }
 
+static void end_run(struct closer *c)
+{
+	sum_up(c);
+	items_release(c);
+	settle_run(c);
+}
+
 /* ---- writing ---- */
 
 static void on_batch(bool ok, void *arg)
 {
 	struct closer *c = arg;
 
-	/* After a failure the run is begun again with a fresh view: what was written stays, the rest is found again. */
+	/* After a failure the run is begun again with a fresh view: what was written stays, the rest is found
+	 * again. */
 	c->failed = c->failed || !ok;
 	close_batch_free(c->writing);
 	c->writing = NULL;
@@ -333,10 +336,12 @@ static void run_on(struct closer *c)
 {
 	bool full = c->filling != NULL && close_batch_rows(c->filling) >= CLOSE_BATCH_ROWS;
 	bool more = c->next < c->count && !c->failed;
-	bool other_day = more && c->reading == NULL && c->filling != NULL && c->items[c->next].day != c->filling_day;
+	bool other_day =
+		more && c->reading == NULL && c->filling != NULL && c->items[c->next].day != c->filling_day;
 	bool reading = c->reading != NULL && c->cursor.len == 0; /* a reply is to come */
 
-	if (c->writing == NULL && !reading && c->filling != NULL && !c->failed && (full || other_day || !more)) {
+	if (c->writing == NULL && !reading && c->filling != NULL && !c->failed &&
+		(full || other_day || !more)) {
 		if (write_batch(c))
 			full = other_day = false;
 		more = c->next < c->count && !c->failed;
@@ -377,8 +382,7 @@ static bool asked_for(const struct closer *c, int32_t day, struct bytes dept)
 {
 	const struct request *r;
 
-	TAILQ_FOREACH(r, &c->requests, link)
-	{
+	TAILQ_FOREACH (r, &c->requests, link) {
 		if (day <= r->day && (r->dept[0] == '\0' || bytes_eq(bytes_of(r->dept), dept)))
 			return true;
 	}
@@ -416,121 +420,52 @@ static int by_date(const void *a, const void *b)
 	return strcmp(x->dept, y->dept);
 }
 
-static void start_run(struct closer *c)
+static void on_found(int partition, struct bytes dept, int32_t day, void *arg)
 {
+	struct closer *c = arg;
+	bool over = clock_wall_ms() >= workday_end(day);
+
+	if (day <= c->through || (over && asked_for(c, day, dept)))
+		add_item(c, partition, dept, day);
+}
+
+static void on_looked(bool ok, void *arg)
+{
+	struct closer *c = arg;
 	struct request *r;
 
-	TAILQ_FOREACH(r, &c->requests, link)
-	r->looked = true;
-	if (c->count == 0 || c->look_failed) {
-		bool whole = !c->look_failed;
+	TAILQ_FOREACH (r, &c->requests, link)
+		r->looked = true;
+	c->failed = !ok;
+	if (c->count == 0 || !ok) {
 		items_release(c);
-		set_state(c, CLOSER_IDLE);
-		c->not_before_us = whole ? 0 : clock_mono_us() + RETRY_MS * 1000;
-		if (whole) {
-			for (int p = 0; p < keys_partitions(); p++)
-				c->looked_through[p] = lease_holds(c->deps.lease, p) ? c->through : 0;
-			answer_requests(c, false);
-		}
+		settle_run(c);
 		return;
 	}
 	qsort(c->items, c->count, sizeof(c->items[0]), by_date);
-	c->failed = false;
 	c->started_us = clock_mono_us();
 	set_state(c, CLOSER_RUNNING);
 	log_notice("persist close event=start departments=%zu", c->count);
 	turn_schedule(&c->pump);
 }
 
-struct look {
-	struct closer *closer;
-	int partition;
-	bool fresh; /* first look since the partition became ours */
-};
-
-static void on_healed(const struct mysql_result *result, void *arg)
+/* Looks into the partitions that may have something that is due. */
+static void look(struct closer *c)
 {
-	(void)arg;
-	if (result->outcome != SQL_OK)
-		log_warning("persist close event=heal-failed outcome=%s", sql_outcome_name(result->outcome));
-}
+	bool wanted[PARTITIONS_MAX] = {false}, fresh[PARTITIONS_MAX] = {false}, any = false;
+	struct close_look_spec spec = {.deps = &c->deps, .found = on_found, .done = on_looked, .arg = c};
 
-/* A daemon may have died between the end of a day in Redis and its record in day_close. */
-static void heal_ledger(struct closer *c, const struct redisReply *days)
-{
-	struct buf sql = BUF_INIT;
-	bool any = false;
-
-	buf_add_str(&sql, "UPDATE day_close SET phase='closed',finished=");
-	mysql_add_datetime(&sql, clock_wall_ms());
-	buf_add_str(&sql, " WHERE phase='written' AND (work_date,dept) IN (");
-	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
-		struct bytes f[2];
-		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 ||
-			!bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed")))
-			continue;
-		buf_add_str(&sql, any ? ",(" : "(");
-		mysql_add_quoted(&sql, f[1]);
-		buf_add_char(&sql, ',');
-		mysql_add_quoted(&sql, f[0]);
-		buf_add_char(&sql, ')');
-		any = true;
+	c->through = due_through(c);
+	for (int p = 0; p < keys_partitions(); p++) {
+		bool behind = !TAILQ_EMPTY(&c->requests) || c->looked_through[p] < c->through;
+		wanted[p] = behind && lease_holds(c->deps.lease, p);
+		fresh[p] = c->looked_through[p] == 0;
+		any = any || wanted[p];
 	}
-	buf_add_char(&sql, ')');
-	if (any)
-		mysql_link_query(c->deps.sql, &sql, on_healed, c);
-	buf_release(&sql);
-}
-
-static void on_days(const struct redisReply *reply, void *arg)
-{
-	struct look *look = arg;
-	struct closer *c = look->closer;
-	int32_t over = workday_of(clock_wall_ms()) - 1, day;
-
-	if (!redis_is_array(reply))
-		c->look_failed = true;
-	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
-		struct bytes f[2];
-		struct bytes field = redis_text(redis_at(reply, i)), state = redis_text(redis_at(reply, i + 1));
-		if (bytes_split(field, ':', f, 2) != 2 || !date_parse(f[1], &day) || f[0].n > ID_MAX)
-			continue;
-		bool due = day <= c->through || (day <= over && asked_for(c, day, f[0]));
-		if (due && !bytes_eq(state, BYTES_LIT("closed")))
-			add_item(c, look->partition, f[0], day);
-	}
-	if (look->fresh)
-		heal_ledger(c, reply);
-	free(look);
-	if (--c->looking == 0)
-		start_run(c);
-}
-
-static void look_at(struct closer *c, int partition)
-{
-	struct look *look = xmalloc(sizeof(*look));
-	struct redis_args a;
-	struct buf key = BUF_INIT;
-
-	*look = (struct look){c, partition, c->looked_through[partition] == 0};
-	redis_args_init(&a);
-	redis_arg_str(&a, "HGETALL");
-	key_days(&key, partition);
-	redis_arg_key(&a, &key);
-	buf_release(&key);
-	c->looking++;
-	if (redis_send(c->deps.redis, &a, on_days, look) != REDIS_SENT) {
-		c->looking--;
-		c->look_failed = true;
-		free(look);
-	}
-}
-
-/* Which of our partitions may have something that is due. */
-static bool needs_look(const struct closer *c, int partition, int32_t through)
-{
-	return lease_holds(c->deps.lease, partition) &&
-		(!TAILQ_EMPTY(&c->requests) || c->looked_through[partition] < through);
+	if (!any && TAILQ_EMPTY(&c->requests))
+		return;
+	set_state(c, CLOSER_LOOKING);
+	close_look_start(&spec, wanted, fresh);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -544,19 +479,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		if (!lease_holds(c->deps.lease, p))
 			c->looked_through[p] = 0;
 	}
-	if (c->state != CLOSER_IDLE || c->stopped || clock_mono_us() < c->not_before_us || !redis_ready(c->deps.redis) ||
-		!mysql_link_ready(c->deps.sql))
-		return;
-	c->through = due_through(c);
-	c->look_failed = false;
-	for (int p = 0; p < keys_partitions(); p++) {
-		if (needs_look(c, p, c->through)) {
-			set_state(c, CLOSER_LOOKING);
-			look_at(c, p);
-		}
-	}
-	if (c->state == CLOSER_LOOKING && c->looking == 0)
-		start_run(c);
+	if (c->state == CLOSER_IDLE && !c->stopped && clock_mono_us() >= c->not_before_us &&
+		redis_ready(c->deps.redis) && mysql_link_ready(c->deps.sql))
+		look(c);
 }
 
 bool closer_caught_up(const struct closer *c)
@@ -606,7 +531,8 @@ static void write_info(struct buf *out, void *arg)
 		closer_running(c), closer_caught_up(c), (long long)c->runs, date);
 	buf_addf(out, "last_close_departments:%lld\r\nlast_close_written:%lld\r\nlast_close_failed:%lld\r\n",
 		(long long)c->last_departments, (long long)c->last_written, (long long)c->last_failed);
-	buf_addf(out, "last_close_absent:%lld\r\nlast_close_ms:%lld\r\n", (long long)c->last_absent, (long long)c->last_ms);
+	buf_addf(out, "last_close_absent:%lld\r\nlast_close_ms:%lld\r\n", (long long)c->last_absent,
+		(long long)c->last_ms);
 }
 
 struct closer *closer_new(const struct closer_deps *deps)

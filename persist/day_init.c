@@ -70,7 +70,8 @@ static bool step(struct init *i, struct bytes cursor)
 	return redis_eval(i->redis, SCRIPT_DAY_INIT, 3, &a, on_step, i) == REDIS_SENT;
 }
 
-void day_init_start(struct redis *redis, struct bytes dept, int32_t day, void (*done)(bool ok, void *arg), void *arg)
+void day_init_start(
+	struct redis *redis, struct bytes dept, int32_t day, void (*done)(bool ok, void *arg), void *arg)
 {
 	struct init *i = xcalloc(1, sizeof(*i));
 

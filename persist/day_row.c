@@ -5,16 +5,19 @@
 #include "rules/when.h"
 #include "rules/workday.h"
 
-const char day_row_head[] = "INSERT INTO attendance_day (work_date,employee,dept,status,first_in,last_out,utc_offset,"
-			    "late_ms,early_ms,worked_ms,punches,punch_set,reason,revision,created,updated) VALUES";
+const char day_row_head[] =
+	"INSERT INTO attendance_day (work_date,employee,dept,status,first_in,last_out,utc_offset,"
+	"late_ms,early_ms,worked_ms,punches,punch_set,reason,revision,created,updated) VALUES";
 const char day_row_keep_tail[] = "ON DUPLICATE KEY UPDATE employee=VALUES(employee)";
 const char day_row_revise_tail[] =
 	"ON DUPLICATE KEY UPDATE status=VALUES(status),first_in=VALUES(first_in),last_out=VALUES(last_out),"
-	"late_ms=VALUES(late_ms),early_ms=VALUES(early_ms),worked_ms=VALUES(worked_ms),punches=VALUES(punches),"
+	"late_ms=VALUES(late_ms),early_ms=VALUES(early_ms),worked_ms=VALUES(worked_ms),punches=VALUES("
+	"punches),"
 	"punch_set=VALUES(punch_set),reason=VALUES(reason),revision=VALUES(revision),updated=VALUES(updated)";
 
-const char failure_row_head[] = "INSERT INTO persist_failure (kind,ref,work_date,dept,employee,reason,detail,payload,"
-				"owner,created,updated) VALUES";
+const char failure_row_head[] =
+	"INSERT INTO persist_failure (kind,ref,work_date,dept,employee,reason,detail,payload,"
+	"owner,created,updated) VALUES";
 const char failure_row_tail[] = "ON DUPLICATE KEY UPDATE attempts=attempts+1,updated=VALUES(updated)";
 
 static void add_date(struct buf *out, int32_t day)
@@ -44,8 +47,8 @@ static void add_instant(struct buf *out, int64_t ms)
 	mysql_add_datetime(out, ms);
 }
 
-void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept, struct bytes set,
-	const struct judgement *j, int64_t revision, int64_t now_ms)
+void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept,
+	struct bytes set, const struct judgement *j, int64_t revision, int64_t now_ms)
 {
 	struct buf *out = &rows->text;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of attendance_day and persist_failure as SQL: one place for the close and for the ledger's revisions. */
+/* Rows of attendance_day and persist_failure as SQL: one place for the close and for the ledger's revisions.
+ */
 #ifndef PERSIST_DAY_ROW_H
 #define PERSIST_DAY_ROW_H
 
@@ -10,10 +11,11 @@
 
 /* INSERT that leaves a row alone that is there already, so that a corrected one is never overwritten. */
 extern const char day_row_head[], day_row_keep_tail[], day_row_revise_tail[];
-void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept, struct bytes set,
-	const struct judgement *judgement, int64_t revision, int64_t now_ms);
+void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept,
+	struct bytes set, const struct judgement *judgement, int64_t revision, int64_t now_ms);
 
-/* Adds the punches of `more` that `set` lacks: same direction and instant, or same event id, is the same punch. */
+/* Adds the punches of `more` that `set` lacks: same direction and instant, or same event id, is the same
+ * punch. */
 void day_row_union(struct buf *set, struct bytes more);
 
 struct failure_row {

@@ -2,8 +2,8 @@
 #include "persist/directory.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/info.h"
 #include "base/mem.h"
 #include "base/turn.h"
@@ -93,7 +93,7 @@ void directory_free(struct directory *d)
 	turn_cancel(&d->flush);
 	if (d->open != NULL)
 		answer(d->open, NULL, "NOTREADY shutting down, nothing was done");
-	HASH_ITER(hh, d->entries, e, tmp) {
+	HASH_ITER (hh, d->entries, e, tmp) {
 		HASH_DEL(d->entries, e);
 		free(e);
 	}
@@ -134,7 +134,8 @@ void directory_put(struct directory *d, struct bytes employee, struct bytes dept
 	if (e != NULL)
 		directory_forget(d, employee);
 	else if (directory_count(d) >= *d->max_entries && d->entries != NULL)
-		directory_forget(d, (struct bytes){d->entries->text, d->entries->employee_len}); /* the oldest */
+		directory_forget(
+			d, (struct bytes){d->entries->text, d->entries->employee_len}); /* the oldest */
 	e = xmalloc(sizeof(*e) + employee.n + dept.n);
 	e->employee_len = (unsigned char)employee.n;
 	e->dept_len = (unsigned char)dept.n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which department an employee is at home in: a cache of the dir: keys. It may be outdated at any time; the scripts
- * check it and say so, and the caller asks again. Look-ups of one turn go out as one MGET. */
+/* Which department an employee is at home in: a cache of the dir: keys. It may be outdated at any time; the
+ * scripts check it and say so, and the caller asks again. Look-ups of one turn go out as one MGET. */
 #ifndef PERSIST_DIRECTORY_H
 #define PERSIST_DIRECTORY_H
 

@@ -63,7 +63,8 @@ static void on_tried(const struct mysql_result *result, void *arg)
 		log_warning("persist failure event=still-bad id=%s message=\"%s\"", f->id, result->message);
 		try_next(r);
 	} else {
-		finish(r, "UNAVAILABLE MySQL was lost under the request; what was retried is done, send it again");
+		finish(r, "UNAVAILABLE MySQL was lost under the request; what was retried is done, send it "
+			  "again");
 	}
 }
 
@@ -78,8 +79,8 @@ static bool render(const struct failed *f, struct buf *out)
 		return ledger_event_insert(out, buf_bytes(&f->payload), buf_bytes(&f->ref));
 	if (f->employee.len == 0 || punch_judge(buf_bytes(&f->payload), &shift, true, &j) != 0)
 		return false;
-	day_row_add(&rows, f->day, buf_bytes(&f->employee), buf_bytes(&f->dept), buf_bytes(&f->payload), &j, 1,
-		clock_wall_ms());
+	day_row_add(&rows, f->day, buf_bytes(&f->employee), buf_bytes(&f->dept), buf_bytes(&f->payload), &j,
+		1, clock_wall_ms());
 	buf_add_str(out, day_row_head);
 	buf_add_bytes(out, buf_bytes(&rows.text));
 	buf_add_str(out, day_row_keep_tail);
@@ -99,12 +100,15 @@ static void try_next(struct retry *r)
 			r->next++;
 			continue;
 		}
-		buf_add_str(&r->texts[1], "UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
+		buf_add_str(&r->texts[1],
+			"UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
 		mysql_add_datetime(&r->texts[1], clock_wall_ms());
 		buf_addf(&r->texts[1], " WHERE id=%s", f->id);
 		if (f->is_day) {
-			buf_addf(&r->texts[2], "UPDATE day_close SET written=written+1,failed=failed-1 WHERE failed>0 AND "
-					       "work_date='%s' AND dept=", date_format(f->day, date));
+			buf_addf(&r->texts[2],
+				"UPDATE day_close SET written=written+1,failed=failed-1 WHERE failed>0 AND "
+				"work_date='%s' AND dept=",
+				date_format(f->day, date));
 			mysql_add_quoted(&r->texts[2], buf_bytes(&f->dept));
 			n = 3;
 		}
@@ -140,8 +144,8 @@ static void on_list(const struct mysql_result *result, void *arg)
 	try_next(r);
 }
 
-void failure_retry_start(struct mysql_link *link, int64_t id, void (*done)(int64_t written, const char *error, void *arg),
-	void *arg)
+void failure_retry_start(struct mysql_link *link, int64_t id,
+	void (*done)(int64_t written, const char *error, void *arg), void *arg)
 {
 	struct retry *r = xcalloc(1, sizeof(*r));
 	struct buf sql = BUF_INIT;
@@ -149,8 +153,9 @@ void failure_retry_start(struct mysql_link *link, int64_t id, void (*done)(int64
 	r->link = link;
 	r->done = done;
 	r->arg = arg;
-	buf_add_str(&sql, "SELECT id,kind,work_date,dept,employee,payload,ref FROM persist_failure WHERE state='open' "
-			  "AND kind IN ('day','event')");
+	buf_add_str(&sql,
+		"SELECT id,kind,work_date,dept,employee,payload,ref FROM persist_failure WHERE state='open' "
+		"AND kind IN ('day','event')");
 	if (id != 0)
 		buf_addf(&sql, " AND id=%lld", (long long)id);
 	buf_add_str(&sql, " ORDER BY id LIMIT 1000");

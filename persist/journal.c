@@ -21,6 +21,10 @@
 #define TRIM_MS     2000
 #define ORG_KEEP_MS 60000 /* every daemon reads the organisation's journal: entries stay at least so long */
 #define ID_TEXT     48
+/* A window ends with the entry that reaches so many records: what one step of the loop may take. */
+#define RECORDS_MAX   1000
+#define ENTRIES_FIRST 32
+#define ENTRIES_MIN   4
 
 enum part_state {
 	PART_FOREIGN,    /* not ours, or its cursor is not known yet */
@@ -36,14 +40,15 @@ struct part {
 	struct journal *journal;
 	int number;
 	enum part_state state;
-	char at[ID_TEXT];     /* the last entry done with */
+	char at[ID_TEXT];      /* the last entry done with */
 	char planned[ID_TEXT]; /* end of the window that was planned before a crash; "" = none */
-	char last[ID_TEXT];   /* last entry of the window */
+	char last[ID_TEXT];    /* last entry of the window */
 	struct journal_window window;
 	struct buf text;
-	bool rung;  /* somebody says that there is more */
-	bool more;  /* the last window was full */
-	bool moved; /* the cursor has, since the last trim */
+	int entries;           /* how many to ask for, from how full they were */
+	bool rung;             /* somebody says that there is more */
+	bool more;             /* the last window was full */
+	bool moved;            /* the cursor has, since the last trim */
 	int64_t not_before_us; /* after a failure, and between windows under load */
 	int64_t poll_us, trim_us;
 };
@@ -62,10 +67,11 @@ struct journal {
 
 static void enter(struct part *p, enum part_state state)
 {
-	static const char *const names[] = {"foreign", "locating", "idle", "reading", "planning", "processing", "committing"};
+	static const char *const names[] = {
+		"foreign", "locating", "idle", "reading", "planning", "processing", "committing"};
 
-	log_debug("persist journal event=state cursor=%s partition=%d from=%s to=%s", p->journal->spec.cursor, p->number,
-		names[p->state], names[state]);
+	log_debug("persist journal event=state cursor=%s partition=%d from=%s to=%s", p->journal->spec.cursor,
+		p->number, names[p->state], names[state]);
 	p->state = state;
 }
 
@@ -131,7 +137,8 @@ static void locate(struct part *p)
 
 /* ---- the cursor script ---- */
 
-static bool move_cursor(struct part *p, const char *position, const char *planned, const struct buf *append, redis_cb cb)
+static bool move_cursor(
+	struct part *p, const char *position, const char *planned, const struct buf *append, redis_cb cb)
 {
 	struct redis_args a;
 	struct buf key = BUF_INIT;
@@ -211,23 +218,27 @@ static void on_planned(const struct redisReply *reply, void *arg)
 		process(p);
 }
 
-static size_t count_records(const struct redisReply *reply)
+/* How many entries of the reply make the window, and how many records these have. */
+static size_t measure(const struct part *p, const struct redisReply *reply, size_t *ret_records)
 {
-	size_t n = 0;
+	size_t records = 0, i = 0;
 
-	for (size_t i = 0; i < redis_count(reply); i++)
-		n += redis_count(redis_at(redis_at(reply, i), 1)) / 2;
-	return n;
+	/* A planned window ends where it was planned to. */
+	while (i < redis_count(reply) && (records < RECORDS_MAX || p->planned[0] != '\0'))
+		records += redis_count(redis_at(redis_at(reply, i++), 1)) / 2;
+	*ret_records = records;
+	return i;
 }
 
 /* Copies the records out of the reply: first all text into one buffer, then the pointers into it. */
 static void take_window(struct part *p, const struct redisReply *reply)
 {
 	const char *tag = partition_tag(p->number, keys_partitions());
-	size_t count = count_records(reply), at = 0, n = 0;
+	size_t records, at = 0, n = 0;
+	size_t entries = measure(p, reply, &records);
 
-	p->window.records = xcalloc(count + 1, sizeof(p->window.records[0]));
-	for (size_t i = 0; i < redis_count(reply); i++) {
+	p->window.records = xcalloc(records + 1, sizeof(p->window.records[0]));
+	for (size_t i = 0; i < entries; i++) {
 		struct bytes id = redis_text(redis_at(redis_at(reply, i), 0));
 		const struct redisReply *values = redis_at(redis_at(reply, i), 1);
 		for (size_t v = 1; v < redis_count(values); v += 2) {
@@ -248,6 +259,11 @@ static void take_window(struct part *p, const struct redisReply *reply)
 		at += p->window.records[i].text.n;
 	}
 	p->window.count = (int)n;
+	p->more = entries < redis_count(reply) || (int)redis_count(reply) == p->entries;
+	size_t next = entries * RECORDS_MAX / (n + 1);
+	p->entries = next > (size_t)p->journal->spec.entries ? p->journal->spec.entries
+		     : next < ENTRIES_MIN                    ? ENTRIES_MIN
+							     : (int)next;
 }
 
 static void on_entries(const struct redisReply *reply, void *arg)
@@ -258,8 +274,8 @@ static void on_entries(const struct redisReply *reply, void *arg)
 		forget(p, RETRY_MS);
 		return;
 	}
-	p->more = redis_count(reply) == (size_t)p->journal->spec.entries;
 	if (redis_count(reply) == 0) {
+		p->more = false;
 		p->planned[0] = '\0';
 		p->poll_us = clock_mono_us() + p->journal->spec.poll_ms * 1000;
 		enter(p, PART_IDLE);
@@ -289,7 +305,7 @@ static void read_window(struct part *p)
 	redis_arg_key(&a, &text);
 	redis_arg_str(&a, p->planned[0] != '\0' ? p->planned : "+");
 	redis_arg_str(&a, "COUNT");
-	redis_arg_i64(&a, p->journal->spec.entries);
+	redis_arg_i64(&a, p->planned[0] != '\0' ? p->journal->spec.entries : p->entries);
 	buf_release(&text);
 	enter(p, PART_READING);
 	if (redis_send(p->journal->redis, &a, on_entries, p) != REDIS_SENT)
@@ -414,13 +430,15 @@ static void write_info(struct buf *out, void *arg)
 
 	for (int i = 0; i <= keys_org(); i++)
 		left += lease_holds(j->lease, i) ? j->left[i] : 0;
-	buf_addf(out, "cursor:%s\r\nlag_ms:%lld\r\nidle:%d\r\nwindows:%llu\r\nrecords:%llu\r\njournal_entries:%lld\r\n",
+	buf_addf(out,
+		"cursor:%s\r\nlag_ms:%lld\r\nidle:%d\r\nwindows:%llu\r\nrecords:%llu\r\njournal_entries:%"
+		"lld\r\n",
 		j->spec.cursor, (long long)journal_lag_ms(j), journal_idle(j), (unsigned long long)j->windows,
 		(unsigned long long)j->records, (long long)left);
 }
 
-struct journal *journal_new(struct event_base *base, struct redis *redis, struct lease *lease,
-	const struct journal_spec *spec)
+struct journal *journal_new(
+	struct event_base *base, struct redis *redis, struct lease *lease, const struct journal_spec *spec)
 {
 	struct journal *j = xcalloc(1, sizeof(*j));
 	struct timeval every = {0, TICK_MS * 1000};
@@ -431,6 +449,7 @@ struct journal *journal_new(struct event_base *base, struct redis *redis, struct
 	for (int i = 0; i <= PARTITIONS_MAX; i++) {
 		j->parts[i].journal = j;
 		j->parts[i].number = j->parts[i].window.partition = i;
+		j->parts[i].entries = ENTRIES_FIRST;
 	}
 	turn_task_init(&j->scan, scan, j);
 	j->timer = event_new(base, -1, EV_PERSIST, on_timer, j);

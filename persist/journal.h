@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the journals of the partitions that are ours. There are two readers, relay and ledger, each with a cursor
- * of its own in every partition. A reader takes a window of entries, hands its records to `process`, and moves the
- * cursor when told that the window is done with. Until then the window is read again after any failure: `process`
- * sees every record at least once, in order within its partition.
+/* Reading the journals of the partitions that are ours. There are two readers, relay and ledger, each with a
+ * cursor of its own in every partition. A reader takes a window of entries, hands its records to `process`,
+ * and moves the cursor when told that the window is done with. Until then the window is read again after any
+ * failure: `process` sees every record at least once, in order within its partition.
  *
- * A reader that plans writes down where a window ends before it is processed, so that after a crash the same window
- * comes again: what is grouped by window is grouped the same. */
+ * A reader that plans writes down where a window ends before it is processed, so that after a crash the same
+ * window comes again: what is grouped by window is grouped the same. */
 #ifndef PERSIST_JOURNAL_H
 #define PERSIST_JOURNAL_H
 
@@ -30,32 +30,34 @@ struct journal_window {
 	int partition;
 	int count;
 	struct journal_record *records;
-	/* Records to append to this partition's journal together with the move of the cursor; NUL after each. */
+	/* Records to append to this partition's journal together with the move of the cursor; NUL after each.
+	 */
 	struct buf append;
 };
 
 struct journal_spec {
-	const char *cursor;  /* field of the cursor hash: "relay" or "ledger" */
+	const char *cursor; /* field of the cursor hash: "relay" or "ledger" */
 	bool planned;
-	int entries;         /* most entries of a window */
-	int64_t poll_ms;     /* looks for entries of other daemons so often */
-	int64_t gap_ms;      /* least time between two windows of a partition under load */
-	int busy_records;    /* a window of so many records means load; 0 = never */
+	int entries;      /* most entries of a window */
+	int64_t poll_ms;  /* looks for entries of other daemons so often */
+	int64_t gap_ms;   /* least time between two windows of a partition under load */
+	int busy_records; /* a window of so many records means load; 0 = never */
 	void (*process)(struct journal_window *window, void *arg);
 	void *arg;
 };
 
-struct journal *journal_new(struct event_base *base, struct redis *redis, struct lease *lease,
-	const struct journal_spec *spec);
+struct journal *journal_new(
+	struct event_base *base, struct redis *redis, struct lease *lease, const struct journal_spec *spec);
 void journal_free(struct journal *j);
 
-/* The window is done with (the cursor moves), or it is not and comes again after a pause. Once for each window,
- * also from within `process`; the window is gone afterwards. */
+/* The window is done with (the cursor moves), or it is not and comes again after a pause. Once for each
+ * window, also from within `process`; the window is gone afterwards. */
 void journal_done(struct journal *j, struct journal_window *window, bool ok);
 
 /* There may be something new in this partition. */
 void journal_doorbell(struct journal *j, int partition);
-/* Everything that was there when it was last looked at has been processed, in all partitions that are ours. */
+/* Everything that was there when it was last looked at has been processed, in all partitions that are ours.
+ */
 bool journal_idle(const struct journal *j);
 /* Reads no further window; those under way go on. */
 void journal_stop(struct journal *j);

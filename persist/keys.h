@@ -31,7 +31,7 @@ void key_cursor(struct buf *b, int partition);
 void key_owner(struct buf *b, int partition);
 
 /* Of the organisation tree. */
-void key_org(struct buf *b, const char *kind); /* {org}:<kind> */
+void key_org(struct buf *b, const char *kind);                     /* {org}:<kind> */
 void key_org_of(struct buf *b, const char *kind, struct bytes id); /* {org}:<kind>:<id> */
 
 #endif

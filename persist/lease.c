@@ -22,12 +22,13 @@ struct lease {
 	const struct config *config;
 	struct event *timer;
 	char name[160];
-	char place[120]; /* what the names of all runs of this daemon begin with; "" when nobody knows its port */
+	char place[120]; /* what the names of all runs of this daemon begin with; "" when nobody knows its
+			    port */
 	bool introduced; /* earlier runs have been replaced */
 	bool held[PARTITIONS_MAX + 1];
 	int held_count, daemons;
-	int64_t asked_us;  /* when the renewal under way was sent */
-	int64_t until_us;  /* what was renewed last is ours until then */
+	int64_t asked_us; /* when the renewal under way was sent */
+	int64_t until_us; /* what was renewed last is ours until then */
 	bool asking, settled, leaving;
 };
 
@@ -59,7 +60,8 @@ static void on_reply(const struct redisReply *reply, void *arg)
 	}
 	l->daemons = (int)redis_int(redis_at(reply, 0));
 	if (count != l->held_count)
-		log_notice("persist lease event=share partitions=%d of=%d daemons=%d", count, keys_org() + 1, l->daemons);
+		log_notice("persist lease event=share partitions=%d of=%d daemons=%d", count, keys_org() + 1,
+			l->daemons);
 	memcpy(l->held, held, sizeof(held));
 	l->held_count = count;
 	l->introduced = true;
@@ -114,8 +116,8 @@ static void write_info(struct buf *out, void *arg)
 {
 	const struct lease *l = arg;
 
-	buf_addf(out, "daemon:%s\r\ndaemons:%d\r\npartitions:%d\r\npartitions_held:%d\r\n", l->name, l->daemons,
-		keys_partitions(), l->held_count);
+	buf_addf(out, "daemon:%s\r\ndaemons:%d\r\npartitions:%d\r\npartitions_held:%d\r\n", l->name,
+		l->daemons, keys_partitions(), l->held_count);
 }
 
 struct lease *lease_new(struct event_base *base, struct redis *redis, const struct config *config)
@@ -128,7 +130,8 @@ struct lease *lease_new(struct event_base *base, struct redis *redis, const stru
 	evutil_secure_rng_get_bytes(&random, sizeof(random));
 	if (config->port != 0)
 		snprintf(l->place, sizeof(l->place), "%s:%lld/", host, (long long)config->port);
-	snprintf(l->name, sizeof(l->name), "%s:%lld/%ld.%08x", host, (long long)config->port, (long)getpid(), random);
+	snprintf(l->name, sizeof(l->name), "%s:%lld/%ld.%08x", host, (long long)config->port, (long)getpid(),
+		random);
 	l->redis = redis;
 	l->config = config;
 	int64_t period_us = config->lease * 1000 / 3;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which partitions this daemon looks after: reads their journals, closes their days. Daemons on one Redis share the
- * partitions by leases that are renewed three times a lease; a daemon that stops renewing loses them, and scripts
- * that move a cursor or end a close check the lease themselves, so a daemon that slept can do no harm. */
+/* Which partitions this daemon looks after: reads their journals, closes their days. Daemons on one Redis
+ * share the partitions by leases that are renewed three times a lease; a daemon that stops renewing loses
+ * them, and scripts that move a cursor or end a close check the lease themselves, so a daemon that slept can
+ * do no harm. */
 #ifndef PERSIST_LEASE_H
 #define PERSIST_LEASE_H
 
@@ -17,8 +18,9 @@ void lease_free(struct lease *l);
 
 /* Ours now, as far as we know. Partition keys_org() is the organisation. */
 bool lease_holds(const struct lease *l, int partition);
-/* The name of this run of the daemon in owner keys: host, port, pid and a random number; valid as long as the lease.
- * At start it takes over what an earlier run at the same host and port has left: a crash costs no waiting. */
+/* The name of this run of the daemon in owner keys: host, port, pid and a random number; valid as long as the
+ * lease. At start it takes over what an earlier run at the same host and port has left: a crash costs no
+ * waiting. */
 const char *lease_name(const struct lease *l);
 int lease_held_count(const struct lease *l);
 /* At least one round of the lease script has been answered since the link came up. */

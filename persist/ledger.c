@@ -22,18 +22,24 @@ enum insert { INSERT_EVENTS, INSERT_EMPLOYEES, INSERT_DEPARTMENTS, INSERT_FAILUR
 static const struct {
 	const char *head, *tail;
 } inserts[INSERT_COUNT] = {
-	[INSERT_EVENTS] = {"INSERT INTO attendance_event (work_date,employee,at_ms,direction,dept,at,received,utc_offset,"
+	[INSERT_EVENTS] = {"INSERT INTO attendance_event "
+			   "(work_date,employee,at_ms,direction,dept,at,received,utc_offset,"
 			   "event_id,source,marks,late,journal_ref) VALUES",
 		"ON DUPLICATE KEY UPDATE employee=VALUES(employee)"},
-	/* Partitions are read on their own, so an older record may come after a newer one: `updated` decides. */
+	/* Partitions are read on their own, so an older record may come after a newer one: `updated` decides.
+	 */
 	[INSERT_EMPLOYEES] = {"INSERT INTO employee (id,name,dept,state,updated,journal_ref) VALUES",
-		"ON DUPLICATE KEY UPDATE name=IF(VALUES(updated)>=updated AND VALUES(state)='active',VALUES(name),name),"
-		"dept=IF(VALUES(updated)>=updated,VALUES(dept),dept),state=IF(VALUES(updated)>=updated,VALUES(state),state),"
+		"ON DUPLICATE KEY UPDATE name=IF(VALUES(updated)>=updated AND "
+		"VALUES(state)='active',VALUES(name),name),"
+		"dept=IF(VALUES(updated)>=updated,VALUES(dept),dept),state=IF(VALUES(updated)>=updated,"
+		"VALUES(state),state),"
 		"journal_ref=IF(VALUES(updated)>=updated,VALUES(journal_ref),journal_ref),"
 		"updated=IF(VALUES(updated)>=updated,VALUES(updated),updated)"},
-	[INSERT_DEPARTMENTS] = {"INSERT INTO department (id,name,parent,path,manager,state,version,updated) VALUES",
-		"ON DUPLICATE KEY UPDATE name=VALUES(name),parent=VALUES(parent),path=VALUES(path),manager=VALUES(manager),"
-		"state=VALUES(state),updated=VALUES(updated)"},
+	[INSERT_DEPARTMENTS] =
+		{"INSERT INTO department (id,name,parent,path,manager,state,version,updated) VALUES",
+			"ON DUPLICATE KEY UPDATE "
+			"name=VALUES(name),parent=VALUES(parent),path=VALUES(path),manager=VALUES(manager),"
+			"state=VALUES(state),updated=VALUES(updated)"},
 	[INSERT_FAILURES] = {failure_row_head, failure_row_tail},
 };
 
@@ -43,7 +49,7 @@ struct work {
 	struct journal_window *window;
 	struct sql_rows inserts[INSERT_COUNT];
 	int *event_records; /* which record each row of INSERT_EVENTS is */
-	int late; /* punches of closed days */
+	int late;           /* punches of closed days */
 };
 
 struct ledger {
@@ -88,7 +94,8 @@ static struct bytes manager_of(const struct ledger *l, struct bytes dept)
 	return d != NULL ? bytes_of(d->manager) : (struct bytes){"", 0};
 }
 
-static void add_failure(struct work *w, const struct journal_record *record, const struct failure_row *failure)
+static void add_failure(
+	struct work *w, const struct journal_record *record, const struct failure_row *failure)
 {
 	struct failure_row f = *failure;
 
@@ -139,7 +146,8 @@ static void add_punch(struct work *w, int index)
 	struct punch_record p;
 
 	if (!record_parse_punch(record->text, &p)) {
-		struct failure_row f = {.kind = "event", .day = -1, .reason = "malformed", .detail = "not a punch record"};
+		struct failure_row f = {
+			.kind = "event", .day = -1, .reason = "malformed", .detail = "not a punch record"};
 		add_failure(w, record, &f);
 		return;
 	}
@@ -202,15 +210,20 @@ static void add_rejected(struct work *w, int index)
 	if (bytes_split(w->window->records[index].text, '|', f, 8) != 8)
 		return;
 	snprintf(detail, sizeof(detail), "event time %.*s ms", (int)f[3].n, f[3].p);
-	struct failure_row failure = {.kind = "rejected", .day = -1, .dept = f[1], .employee = f[2],
-		.reason = bytes_copy(reason, sizeof(reason), f[5]), .detail = detail};
+	struct failure_row failure = {.kind = "rejected",
+		.day = -1,
+		.dept = f[1],
+		.employee = f[2],
+		.reason = bytes_copy(reason, sizeof(reason), f[5]),
+		.detail = detail};
 	add_failure(w, &w->window->records[index], &failure);
 }
 
 static const struct {
 	char letter;
 	void (*add)(struct work *w, int index);
-} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'T', add_department}, {'R', add_rejected}};
+} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'T', add_department},
+	{'R', add_rejected}};
 
 /* ---- the write ---- */
 
@@ -225,8 +238,12 @@ static void on_bad(size_t insert, size_t row, unsigned code, const char *message
 	struct punch_record p;
 	if (!record_parse_punch(record->text, &p))
 		return;
-	struct failure_row f = {.kind = "event", .day = p.day, .dept = p.dept, .employee = p.employee,
-		.reason = "refused", .detail = message};
+	struct failure_row f = {.kind = "event",
+		.day = p.day,
+		.dept = p.dept,
+		.employee = p.employee,
+		.reason = "refused",
+		.detail = message};
 	add_failure(w, record, &f);
 }
 
@@ -245,8 +262,8 @@ static void on_written(enum sql_outcome outcome, const char *message, const uint
 	(void)affected;
 	if (outcome != SQL_OK) {
 		if (outcome != SQL_LOST)
-			log_warning("persist ledger event=failed outcome=%s message=\"%s\"", sql_outcome_name(outcome),
-				message);
+			log_warning("persist ledger event=failed outcome=%s message=\"%s\"",
+				sql_outcome_name(outcome), message);
 		finish(w, false);
 	} else if (w->late > 0) {
 		revision_start(w->ledger->link, w->window, on_revised, w);
@@ -284,7 +301,10 @@ void ledger_process(struct journal_window *window, void *arg)
 		finish(w, true);
 		return;
 	}
-	struct sql_write write = {.inserts = w->inserts, .insert_count = INSERT_COUNT, .bad = on_bad, .done = on_written,
+	struct sql_write write = {.inserts = w->inserts,
+		.insert_count = INSERT_COUNT,
+		.bad = on_bad,
+		.done = on_written,
 		.arg = w};
 	sql_write_start(l->link, &write);
 }
@@ -293,9 +313,11 @@ static void write_info(struct buf *out, void *arg)
 {
 	const struct ledger *l = arg;
 
-	buf_addf(out, "ledger_events:%llu\r\nledger_failures:%llu\r\nledger_revisions:%llu\r\nledger_retries:%llu\r\n",
-		(unsigned long long)l->events, (unsigned long long)l->failures, (unsigned long long)l->revisions,
-		(unsigned long long)l->retries);
+	buf_addf(out,
+		"ledger_events:%llu\r\nledger_failures:%llu\r\nledger_revisions:%llu\r\nledger_retries:%"
+		"llu\r\n",
+		(unsigned long long)l->events, (unsigned long long)l->failures,
+		(unsigned long long)l->revisions, (unsigned long long)l->retries);
 }
 
 struct ledger *ledger_new(struct mysql_link *link, const struct tree *tree,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From journal to MySQL: raw punches, employees and departments as of now, refused events, and the revision of
- * rows whose day was closed when a punch arrived. A window is one transaction; the cursor moves after its commit,
- * and every statement bears repetition. */
+/* From journal to MySQL: raw punches, employees and departments as of now, refused events, and the revision
+ * of rows whose day was closed when a punch arrived. A window is one transaction; the cursor moves after its
+ * commit, and every statement bears repetition. */
 #ifndef PERSIST_LEDGER_H
 #define PERSIST_LEDGER_H
 
@@ -23,6 +23,7 @@ void ledger_free(struct ledger *l);
 void ledger_process(struct journal_window *window, void *arg);
 
 /* The INSERT of one raw punch from its journal record; false when it is not one. */
-bool ledger_event_insert(struct buf *out, struct bytes record, struct bytes ref) __attribute__((warn_unused_result));
+bool ledger_event_insert(struct buf *out, struct bytes record, struct bytes ref)
+	__attribute__((warn_unused_result));
 
 #endif

@@ -81,7 +81,8 @@ static bool scan(struct opener *o, int32_t today)
 		for (int p = 0; p < keys_partitions(); p++) {
 			if (!lease_holds(o->lease, p))
 				continue;
-			for (struct dept *d = tree_partition(o->tree, p); d != NULL; d = d->next_in_partition) {
+			for (struct dept *d = tree_partition(o->tree, p); d != NULL;
+				d = d->next_in_partition) {
 				if (d->ready_through >= day)
 					continue;
 				missing = true;
@@ -99,7 +100,8 @@ static void work(void *arg)
 {
 	struct opener *o = arg;
 
-	if (o->stopped || !redis_ready(o->redis) || !tree_loaded(o->tree) || clock_mono_us() < o->not_before_us)
+	if (o->stopped || !redis_ready(o->redis) || !tree_loaded(o->tree) ||
+		clock_mono_us() < o->not_before_us)
 		return;
 	o->caught_up = !scan(o, workday_of(clock_wall_ms())) && lease_settled(o->lease);
 }
@@ -127,11 +129,12 @@ static void write_info(struct buf *out, void *arg)
 {
 	const struct opener *o = arg;
 
-	buf_addf(out, "maps_ready:%d\r\nmaps_made:%llu\r\nmap_failures:%llu\r\n", o->caught_up, (unsigned long long)o->made,
-		(unsigned long long)o->failures);
+	buf_addf(out, "maps_ready:%d\r\nmaps_made:%llu\r\nmap_failures:%llu\r\n", o->caught_up,
+		(unsigned long long)o->made, (unsigned long long)o->failures);
 }
 
-struct opener *opener_new(struct event_base *base, struct redis *redis, const struct tree *tree, struct lease *lease)
+struct opener *opener_new(
+	struct event_base *base, struct redis *redis, const struct tree *tree, struct lease *lease)
 {
 	struct opener *o = xcalloc(1, sizeof(*o));
 	struct timeval every = {0, TICK_MS * 1000};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "persist/partition.h"
 
-/* Made by tools/partition_tags.py. Bare numbers would fall unevenly: with these, 2, 3, 4, 6, 8, 12 or 16 shards
- * of equal slot ranges get equal numbers of partitions. */
+/* Made by tools/partition_tags.py. Bare numbers would fall unevenly: with these, 2, 3, 4, 6, 8, 12 or 16
+ * shards of equal slot ranges get equal numbers of partitions. */
 /* clang-format off */
 static const char *const tags[PARTITIONS_MAX] = {
 	"p0o", "p1d", "p2uo", "p3f", "p4yd", "p5zb", "p6x", "p7j", "p8r", "p9os", "p10xw", "p11es",

@@ -66,10 +66,19 @@ bool record_parse_punch(struct bytes text, struct punch_record *ret)
 
 	if (bytes_split(text, '|', f, 14) != 14 || !bytes_eq(f[0], BYTES_LIT("P")) || f[5].n != 1)
 		return false;
-	*ret = (struct punch_record){.date = f[1], .dept = f[2], .home = f[3], .employee = f[4],
-		.direction = f[5].p[0], .event_id = record_optional(f[8]), .source = record_optional(f[9]),
-		.marks = record_optional(f[10]), .late = bytes_eq(f[11], BYTES_LIT("L")), .set = f[12], .name = f[13]};
-	return date_parse(f[1], &ret->day) && bytes_to_i64(f[6], &ret->at) && bytes_to_i64(f[7], &ret->received);
+	*ret = (struct punch_record){.date = f[1],
+		.dept = f[2],
+		.home = f[3],
+		.employee = f[4],
+		.direction = f[5].p[0],
+		.event_id = record_optional(f[8]),
+		.source = record_optional(f[9]),
+		.marks = record_optional(f[10]),
+		.late = bytes_eq(f[11], BYTES_LIT("L")),
+		.set = f[12],
+		.name = f[13]};
+	return date_parse(f[1], &ret->day) && bytes_to_i64(f[6], &ret->at) &&
+	       bytes_to_i64(f[7], &ret->received);
 }
 
 void record_employee_head(struct buf *out, struct bytes employee, struct bytes dept, int64_t received)

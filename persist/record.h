@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the values in Redis look like, for those who write and those who read them: an employee's record, and the
- * records in the journal. Fields are cut by '|', which no id contains; the last field, a name, may hold anything.
+/* What the values in Redis look like, for those who write and those who read them: an employee's record, and
+ * the records in the journal. Fields are cut by '|', which no id contains; the last field, a name, may hold
+ * anything.
  *
  * An employee's record: <date of the last punches>|<department of that day map>|<punch set>|<name>
  * Journal records, by their first letter:
- *   P|date|dept|home|employee|direction|at|received|event id or -|source or -|marks or -|flag|set|name   a punch;
- *     flag N: counted, `set` is the day's punches now; L: its day is closed, the ledger revises the row
+ *   P|date|dept|home|employee|direction|at|received|event id or -|source or -|marks or -|flag|set|name   a
+ * punch; flag N: counted, `set` is the day's punches now; L: its day is closed, the ledger revises the row
  *   E|employee|dept|received|old dept or -|name        hired, renamed or moved
  *   X|employee|dept|received                           removed
  *   T|change|id|parent or -|manager or -|path|name     the tree
@@ -27,7 +28,8 @@ struct employee_record {
 	struct bytes day, dept, set, name;
 };
 
-bool record_parse_employee(struct bytes text, struct employee_record *ret) __attribute__((warn_unused_result));
+bool record_parse_employee(struct bytes text, struct employee_record *ret)
+	__attribute__((warn_unused_result));
 
 struct punch_record {
 	int32_t day;
@@ -35,7 +37,7 @@ struct punch_record {
 	char direction;
 	int64_t at, received;
 	struct bytes event_id, source, marks; /* empty when there was none */
-	bool late; /* its day was closed */
+	bool late;                            /* its day was closed */
 	struct bytes set, name;
 };
 

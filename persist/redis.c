@@ -57,7 +57,7 @@ struct redis {
 	struct event *timer; /* DOWN: next try; otherwise the tick that watches deadlines */
 	int64_t backoff_ms;
 	int64_t since_us; /* of the present state */
-	int greeting; /* replies of the greeting that are still to come */
+	int greeting;     /* replies of the greeting that are still to come */
 	bool greeting_failed, loading;
 	TAILQ_HEAD(, op) ops;
 	size_t inflight;
@@ -269,11 +269,13 @@ static void put_script(struct redis *r, struct op *op, bool with_text)
 		buf_addf(&head, "$7\r\nEVALSHA\r\n$%zu\r\n", sha1.n);
 	buf_add_bytes(&head, with_text ? text : sha1);
 	buf_addf(&head, "\r\n$%d\r\n%s\r\n", n, keys);
-	put(r, op, head.data, (int)head.len, (struct bytes){op->tail.data + HEAD_ROOM, op->tail.len - HEAD_ROOM});
+	put(r, op, head.data, (int)head.len,
+		(struct bytes){op->tail.data + HEAD_ROOM, op->tail.len - HEAD_ROOM});
 	buf_release(&head);
 }
 
-enum redis_sent redis_eval(struct redis *r, enum script script, int keys, struct redis_args *a, redis_cb cb, void *arg)
+enum redis_sent redis_eval(
+	struct redis *r, enum script script, int keys, struct redis_args *a, redis_cb cb, void *arg)
 {
 	enum redis_sent verdict = admit(r, a);
 
@@ -305,7 +307,8 @@ static void on_reply(redisAsyncContext *ac, void *raw, void *data)
 	/* hiredis answers everything with NULL before it says that the connection is lost. */
 	if (reply == NULL && r->ac == ac)
 		fall(r, ac->errstr[0] != '\0' ? ac->errstr : "connection closed");
-	if (reply != NULL && op->script >= 0 && starts(reply, "NOSCRIPT") && r->state == REDIS_READY && r->ac == ac) {
+	if (reply != NULL && op->script >= 0 && starts(reply, "NOSCRIPT") && r->state == REDIS_READY &&
+		r->ac == ac) {
 		r->noscript++;
 		put_script(r, op, true);
 		return;
@@ -345,18 +348,22 @@ static void judge_greeting(struct redis *r, const redisReply *reply)
 			trouble(r, reply->str);
 			r->greeting_failed = true;
 		}
-	} else if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 1 && reply->element[0]->str != NULL) {
+	} else if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 1 &&
+		   reply->element[0]->str != NULL) {
 		const char *word = reply->element[0]->str;
-		const char *value = reply->elements > 1 && reply->element[1]->str != NULL ? reply->element[1]->str : "";
+		const char *value =
+			reply->elements > 1 && reply->element[1]->str != NULL ? reply->element[1]->str : "";
 		if (strcmp(word, "slave") == 0) {
 			trouble(r, "Redis is a replica, a master is needed");
 			r->greeting_failed = true;
 		} else if (strcmp(word, "maxmemory-policy") == 0 && strcmp(value, "noeviction") != 0) {
 			log_warning("redis link event=unsafe maxmemory-policy=%s expected=noeviction: "
-				    "Redis may throw away accepted events", value);
+				    "Redis may throw away accepted events",
+				value);
 		} else if (strcmp(word, "appendonly") == 0 && strcmp(value, "yes") != 0) {
 			log_warning("redis link event=unsafe appendonly=%s expected=yes: "
-				    "accepted events are lost when Redis stops", value);
+				    "accepted events are lost when Redis stops",
+				value);
 		}
 	}
 }
@@ -383,8 +390,9 @@ static void greet_with(struct redis *r, int argc, const char *const *argv)
 	send_plain(r, &a, on_greeting, r);
 }
 
-#define GREET(r, ...)                                                                                         \
-	greet_with(r, (int)ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
+#define GREET(r, ...)                                                                                        \
+	greet_with(                                                                                          \
+		r, (int)ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
 
 static void greet(struct redis *r)
 {
@@ -493,9 +501,11 @@ static void write_info(struct buf *out, void *arg)
 	struct redis *r = arg;
 
 	buf_addf(out, "redis_link:%s\r\nredis_trouble:%s\r\nredis_commands:%llu\r\nredis_errors:%llu\r\n",
-		state_names[r->state], r->trouble, (unsigned long long)r->commands, (unsigned long long)r->errors);
+		state_names[r->state], r->trouble, (unsigned long long)r->commands,
+		(unsigned long long)r->errors);
 	buf_addf(out, "redis_reconnects:%llu\r\nredis_timeouts:%llu\r\nredis_noscript_healed:%llu\r\n",
-		(unsigned long long)r->reconnects, (unsigned long long)r->timeouts, (unsigned long long)r->noscript);
+		(unsigned long long)r->reconnects, (unsigned long long)r->timeouts,
+		(unsigned long long)r->noscript);
 	buf_addf(out, "redis_inflight_bytes:%zu\r\nredis_oldest_ms:%lld\r\n", r->inflight,
 		(long long)redis_now_lag_ms(r));
 }
@@ -557,79 +567,4 @@ int64_t redis_now_lag_ms(const struct redis *r)
 	const struct op *oldest = TAILQ_FIRST(&r->ops);
 
 	return oldest != NULL ? (clock_mono_us() - oldest->sent_us) / 1000 : 0;
-}
-
-/* ---- replies ---- */
-
-/* What an error of Redis means to our client. Nothing was applied in any of these cases. */
-static const struct {
-	const char *prefix, *text;
-} translations[] = {
-	{"OOM", "BUSY Redis is out of memory, nothing was done; try again later"},
-	{"LOADING", "NOTREADY Redis is loading its data; try again"},
-	{"BUSY", "BUSY Redis is busy with a script, nothing was done; try again"},
-	{"READONLY", "UNAVAILABLE Redis is no longer the master, nothing was done; send it again"},
-	{"MASTERDOWN", "UNAVAILABLE Redis is no longer the master, nothing was done; send it again"},
-	{"MISCONF", "BUSY Redis can't write to its disk, nothing was done; try again later"},
-	{"NOREPLICAS", "BUSY Redis has too few replicas, nothing was done; try again later"},
-	{"NOAUTH", "UNAVAILABLE Redis does not accept our credentials"},
-	{"NOPERM", "UNAVAILABLE Redis does not permit us this command"},
-	{"WRONGTYPE", "ERR a key of Muster holds another type in Redis; nothing was done"},
-};
-
-const char *redis_reply_error(const struct redisReply *reply)
-{
-	if (reply == NULL)
-		return "UNAVAILABLE Redis was lost under the request, the outcome is unknown; send it again";
-	if (reply->type != REDIS_REPLY_ERROR)
-		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
-		if (starts(reply, translations[i].prefix))
-			return translations[i].text;
-	}
-	log_error("redis link event=error text=\"%s\"", reply->str);
-	return "ERR Redis refused the request; the log says why";
-}
-
-const char *redis_sent_error(enum redis_sent sent)
-{
-	if (sent == REDIS_FULL)
-		return "BUSY too much is under way, nothing was done; try again";
-	return "UNAVAILABLE Redis is away, nothing was done; send it again";
-}
-
-bool redis_is_array(const struct redisReply *reply)
-{
-	return reply != NULL && reply->type == REDIS_REPLY_ARRAY;
-}
-
-size_t redis_count(const struct redisReply *reply)
-{
-	return redis_is_array(reply) ? reply->elements : 0;
-}
-
-const struct redisReply *redis_at(const struct redisReply *reply, size_t i)
-{
-	return i < redis_count(reply) ? reply->element[i] : NULL;
-}
-
-bool redis_is_null(const struct redisReply *reply)
-{
-	return reply == NULL || reply->type == REDIS_REPLY_NIL;
-}
-
-struct bytes redis_text(const struct redisReply *reply)
-{
-	bool text = reply != NULL && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_STATUS ||
-					     reply->type == REDIS_REPLY_ERROR);
-	return text ? (struct bytes){reply->str, (size_t)reply->len} : (struct bytes){"", 0};
-}
-
-int64_t redis_int(const struct redisReply *reply)
-{
-	int64_t n = 0;
-
-	if (reply != NULL && reply->type == REDIS_REPLY_INTEGER)
-		return reply->integer;
-	return bytes_to_i64(redis_text(reply), &n) ? n : 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The link to Redis: one connection, pipelined, asynchronous. What is sent first is applied first.
  *
- * Every command that redis_send() took gets exactly one callback, later: with a reply, or with NULL when the link
- * was lost under it and nobody knows whether it was applied. A command that was not taken gets none.
- * The link reconnects by itself with a capped backoff. Deadlines are our own: when the oldest command waits longer
- * than the timeout, the link is dropped. NOSCRIPT is healed here by sending the refused call again with its text. */
+ * Every command that redis_send() took gets exactly one callback, later: with a reply, or with NULL when the
+ * link was lost under it and nobody knows whether it was applied. A command that was not taken gets none. The
+ * link reconnects by itself with a capped backoff. Deadlines are our own: when the oldest command waits
+ * longer than the timeout, the link is dropped. NOSCRIPT is healed here by sending the refused call again
+ * with its text. */
 #ifndef PERSIST_REDIS_H
 #define PERSIST_REDIS_H
 
@@ -45,7 +46,8 @@ void redis_args_release(struct redis_args *a);
 void redis_arg(struct redis_args *a, struct bytes value);
 void redis_arg_str(struct redis_args *a, const char *value);
 void redis_arg_i64(struct redis_args *a, int64_t value);
-/* An argument that a key function writes: redis_arg_key(a, &scratch) after key_…(&scratch, …); empties scratch. */
+/* An argument that a key function writes: redis_arg_key(a, &scratch) after key_…(&scratch, …); empties
+ * scratch. */
 void redis_arg_key(struct redis_args *a, struct buf *scratch);
 
 /* Appends the arguments of src to dst and releases src. */
@@ -61,8 +63,8 @@ enum redis_sent {
 enum redis_sent redis_send(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
 	__attribute__((warn_unused_result));
 /* The same for a script: `a` holds the keys and arguments only. */
-enum redis_sent redis_eval(struct redis *r, enum script script, int keys, struct redis_args *a, redis_cb cb, void *arg)
-	__attribute__((warn_unused_result));
+enum redis_sent redis_eval(struct redis *r, enum script script, int keys, struct redis_args *a, redis_cb cb,
+	void *arg) __attribute__((warn_unused_result));
 
 /* The error for a client ("UNAVAILABLE …", "BUSY …"), or NULL when the reply is none. */
 const char *redis_reply_error(const struct redisReply *reply);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Three steps: what the rows are and which revisions this window has made before (a crash may have come between
- * its commit and the cursor); all raw punches of these people and days; then rows and revisions in one transaction. */
+/* Three steps: what the rows are and which revisions this window has made before (a crash may have come
+ * between its commit and the cursor); all raw punches of these people and days; then rows and revisions in
+ * one transaction. */
 #include "persist/revision.h"
 
 #include <stdlib.h>
@@ -32,8 +33,9 @@ void revision_rows_init(struct sql_rows *days, struct sql_rows *revisions)
 {
 	days->head = day_row_head;
 	days->tail = day_row_revise_tail;
-	revisions->head = "INSERT INTO attendance_revision (work_date,employee,revision,at,cause,cause_ref,old_status,"
-			  "new_status,old_in,new_in,old_out,new_out,old_punch_set,new_punch_set) VALUES";
+	revisions->head =
+		"INSERT INTO attendance_revision (work_date,employee,revision,at,cause,cause_ref,old_status,"
+		"new_status,old_in,new_in,old_out,new_out,old_punch_set,new_punch_set) VALUES";
 	revisions->tail = "ON DUPLICATE KEY UPDATE revision=VALUES(revision)";
 }
 
@@ -49,7 +51,8 @@ static void add_quoted(struct buf *out, struct bytes value)
 	buf_add_char(out, ',');
 }
 
-void revision_row_add(struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms)
+void revision_row_add(
+	struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms)
 {
 	struct buf *out = &revisions->text;
 	char date[DATE_TEXT];
@@ -140,8 +143,8 @@ static bool failed(struct revision *r, const struct mysql_result *result)
 {
 	if (result->outcome == SQL_OK)
 		return false;
-	log_warning("persist revision event=failed outcome=%s message=\"%s\"", sql_outcome_name(result->outcome),
-		result->message);
+	log_warning("persist revision event=failed outcome=%s message=\"%s\"",
+		sql_outcome_name(result->outcome), result->message);
 	finish(r, false);
 	return true;
 }
@@ -151,8 +154,8 @@ static bool failed(struct revision *r, const struct mysql_result *result)
 static void append_withdrawal(struct revision *r, struct bytes date, struct bytes dept, struct bytes employee,
 	int64_t revision, const char *new_status, int64_t at)
 {
-	buf_addf(&r->window->append, "W|%.*s|%.*s|%.*s|%lld|absent|%s|%lld", (int)date.n, date.p, (int)dept.n, dept.p,
-		(int)employee.n, employee.p, (long long)revision, new_status, (long long)at);
+	buf_addf(&r->window->append, "W|%.*s|%.*s|%.*s|%lld|absent|%s|%lld", (int)date.n, date.p, (int)dept.n,
+		dept.p, (int)employee.n, employee.p, (long long)revision, new_status, (long long)at);
 	buf_add_char(&r->window->append, '\0');
 }
 
@@ -162,26 +165,34 @@ static void on_written(enum sql_outcome outcome, const char *message, const uint
 
 	(void)affected;
 	if (outcome != SQL_OK)
-		log_warning("persist revision event=failed outcome=%s message=\"%s\"", sql_outcome_name(outcome), message);
+		log_warning("persist revision event=failed outcome=%s message=\"%s\"",
+			sql_outcome_name(outcome), message);
 	finish(r, outcome == SQL_OK);
 }
 
 static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
 {
 	(void)arg;
-	log_error("persist revision event=bad-row insert=%zu row=%zu code=%u message=\"%s\"", insert, row, code, message);
+	log_error("persist revision event=bad-row insert=%zu row=%zu code=%u message=\"%s\"", insert, row,
+		code, message);
 }
 
 static void revise(struct revision *r, struct target *t, int64_t now)
 {
 	struct shift shift = workday_shift(t->punch.day);
-	struct revision_row row = {.day = t->punch.day, .employee = t->punch.employee, .old_status = bytes_of(t->status),
-		.old_set = buf_bytes(&t->old_set), .new_set = buf_bytes(&t->set), .cause_ref = t->ref, .cause = CAUSE,
+	struct revision_row row = {.day = t->punch.day,
+		.employee = t->punch.employee,
+		.old_status = bytes_of(t->status),
+		.old_set = buf_bytes(&t->old_set),
+		.new_set = buf_bytes(&t->set),
+		.cause_ref = t->ref,
+		.cause = CAUSE,
 		.old = {.in = -1, .out = -1}};
 
 	if (punch_judge(row.new_set, &shift, true, &row.new) != 0)
 		return;
-	if (t->known && (t->set.len == t->old_set.len || punch_judge(row.old_set, &shift, true, &row.old) != 0))
+	if (t->known &&
+		(t->set.len == t->old_set.len || punch_judge(row.old_set, &shift, true, &row.old) != 0))
 		return; /* nothing new: a repeat */
 	if (!t->known)
 		bytes_copy(t->dept, sizeof(t->dept), t->punch.dept);
@@ -190,8 +201,8 @@ static void revise(struct revision *r, struct target *t, int64_t now)
 	revision_row_add(&r->inserts[0], &r->inserts[1], &row, now);
 	r->revised++;
 	if (strcmp(t->status, "absent") == 0 && row.new.status != ATTENDANCE_ABSENT)
-		append_withdrawal(r, t->punch.date, row.dept, row.employee, row.revision, attendance_name(row.new.status),
-			t->punch.at);
+		append_withdrawal(r, t->punch.date, row.dept, row.employee, row.revision,
+			attendance_name(row.new.status), t->punch.at);
 }
 
 static void write_all(struct revision *r)
@@ -205,7 +216,8 @@ static void write_all(struct revision *r)
 		finish(r, true);
 		return;
 	}
-	struct sql_write write = {.inserts = r->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = r};
+	struct sql_write write = {
+		.inserts = r->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = r};
 	sql_write_start(r->link, &write);
 }
 
@@ -280,7 +292,8 @@ static void on_earlier(const struct mysql_result *result, void *arg)
 		char status[17];
 		if (t == NULL || !bytes_to_i64(mysql_cell(result, i, 2), &revision))
 			continue;
-		append_withdrawal(r, mysql_cell(result, i, 0), mysql_cell(result, i, 4), mysql_cell(result, i, 1), revision,
+		append_withdrawal(r, mysql_cell(result, i, 0), mysql_cell(result, i, 4),
+			mysql_cell(result, i, 1), revision,
 			bytes_copy(status, sizeof(status), mysql_cell(result, i, 3)), t->punch.at);
 	}
 	struct buf sql = BUF_INIT;
@@ -300,9 +313,10 @@ void revision_start(struct mysql_link *link, struct journal_window *window,
 	r->done = done;
 	r->arg = arg;
 	collect(r);
-	buf_add_str(&sql, "SELECT v.work_date,v.employee,v.revision,v.new_status,d.dept FROM attendance_revision v "
-			  "JOIN attendance_day d ON d.work_date=v.work_date AND d.employee=v.employee "
-			  "WHERE v.old_status='absent' AND v.new_status<>'absent' AND v.cause_ref IN (");
+	buf_add_str(&sql,
+		"SELECT v.work_date,v.employee,v.revision,v.new_status,d.dept FROM attendance_revision v "
+		"JOIN attendance_day d ON d.work_date=v.work_date AND d.employee=v.employee "
+		"WHERE v.old_status='absent' AND v.new_status<>'absent' AND v.cause_ref IN (");
 	/* Every record of the window: it may begin and end elsewhere than the one before the crash. */
 	for (int i = 0; i < window->count; i++) {
 		buf_add_str(&sql, i == 0 ? "" : ",");

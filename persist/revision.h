@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Punches that arrived after their day was closed: the rows are judged again from all punches there are, the old
- * state is kept in attendance_revision, and an absence that falls is told once. */
+/* Punches that arrived after their day was closed: the rows are judged again from all punches there are, the
+ * old state is kept in attendance_revision, and an absence that falls is told once. */
 #ifndef PERSIST_REVISION_H
 #define PERSIST_REVISION_H
 
@@ -13,7 +13,8 @@
 struct journal_window;
 struct mysql_link;
 
-/* One change of a row that exists or, with an empty old_status, of one that did not. All bytes are borrowed. */
+/* One change of a row that exists or, with an empty old_status, of one that did not. All bytes are borrowed.
+ */
 struct revision_row {
 	int32_t day;
 	struct bytes employee, dept, old_status, old_set, new_set, cause_ref;
@@ -24,7 +25,8 @@ struct revision_row {
 
 /* The two inserts of a revision: the row itself, and the record of what it was. */
 void revision_rows_init(struct sql_rows *days, struct sql_rows *revisions);
-void revision_row_add(struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms);
+void revision_row_add(
+	struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms);
 
 /* Revises the rows of the window's late punches, whose raw events are in MySQL already. Withdrawals go to
  * window->append. ok is false when it must be done again; done is called once, later. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The Lua scripts of persist/lua/, embedded at build time. Each file's head says its keys, arguments and reply. */
+/* The Lua scripts of persist/lua/, embedded at build time. Each file's head says its keys, arguments and
+ * reply. */
 #ifndef PERSIST_SCRIPTS_H
 #define PERSIST_SCRIPTS_H
 

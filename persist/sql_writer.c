@@ -13,7 +13,7 @@ struct range {
 };
 
 enum writer_state {
-	WRITER_WHOLE, /* the whole transaction is under way */
+	WRITER_WHOLE,  /* the whole transaction is under way */
 	WRITER_HALVING /* one range of the insert with a bad row is under way */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Multi-row inserts that a bad row can't stop. All inserts of a write go into one transaction, together with the
- * statements behind them. When the server refuses a value, the insert is halved until the bad rows are known; they
- * are told one by one and left out, and the transaction is done with all the others.
+/* Multi-row inserts that a bad row can't stop. All inserts of a write go into one transaction, together with
+ * the statements behind them. When the server refuses a value, the insert is halved until the bad rows are
+ * known; they are told one by one and left out, and the transaction is done with all the others.
  *
  * While it looks for the bad rows, good ones are already written: every insert must bear repetition. */
 #ifndef PERSIST_SQL_WRITER_H
@@ -34,11 +34,13 @@ size_t sql_rows_good(const struct sql_rows *rows);
 struct sql_write {
 	struct sql_rows *inserts; /* borrowed until done */
 	size_t insert_count;
-	/* Fills in what follows the inserts, when they are about to be sent; may be called several times. NULL: none. */
+	/* Fills in what follows the inserts, when they are about to be sent; may be called several times.
+	 * NULL: none. */
 	void (*extra)(struct buf *statement, void *arg);
 	/* A row is bad: which insert, which row of it. The callback may add a row to a later insert. */
 	void (*bad)(size_t insert, size_t row, unsigned code, const char *message, void *arg);
-	/* affected[] is of the inserts. With another outcome than SQL_OK nothing is promised: write it again. */
+	/* affected[] is of the inserts. With another outcome than SQL_OK nothing is promised: write it again.
+	 */
 	void (*done)(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg);
 	void *arg;
 };

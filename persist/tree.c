@@ -4,9 +4,9 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <uthash.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/info.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -58,8 +58,8 @@ static void set_state(struct tree *t, enum tree_state state)
 	static const char *const names[] = {"empty", "loading", "following"};
 
 	if (t->state != state)
-		log_info("persist tree event=state from=%s to=%s departments=%lld", names[t->state], names[state],
-			(long long)tree_count(t));
+		log_info("persist tree event=state from=%s to=%s departments=%lld", names[t->state],
+			names[state], (long long)tree_count(t));
 	t->state = state;
 }
 
@@ -111,13 +111,15 @@ static void link_child(struct tree *t, struct dept *d, struct dept *parent)
 }
 
 /* Adds a node or brings it up to date. A parent that is not known yet cannot happen in a sound tree. */
-static void upsert(struct tree *t, struct bytes id, struct bytes parent_id, struct bytes name, struct bytes manager)
+static void upsert(
+	struct tree *t, struct bytes id, struct bytes parent_id, struct bytes name, struct bytes manager)
 {
 	struct dept *d = tree_find(t, id);
 	struct dept *parent = parent_id.n > 0 ? tree_find(t, parent_id) : NULL;
 
 	if (parent == NULL && parent_id.n > 0) {
-		log_error("persist tree event=orphan id=%.*s parent=%.*s", (int)id.n, id.p, (int)parent_id.n, parent_id.p);
+		log_error("persist tree event=orphan id=%.*s parent=%.*s", (int)id.n, id.p, (int)parent_id.n,
+			parent_id.p);
 		return;
 	}
 	if (d == NULL) {
@@ -187,13 +189,13 @@ static void on_node(const struct redisReply *reply, void *arg)
 	struct fetch *f = arg;
 
 	if (f->walk == f->tree->walk && redis_is_array(reply) && !redis_is_null(redis_at(reply, 0)))
-		upsert(f->tree, bytes_of(f->id), redis_text(redis_at(reply, 0)), redis_text(redis_at(reply, 1)),
-			redis_text(redis_at(reply, 2)));
+		upsert(f->tree, bytes_of(f->id), redis_text(redis_at(reply, 0)),
+			redis_text(redis_at(reply, 1)), redis_text(redis_at(reply, 2)));
 	free(f);
 }
 
-static bool send_key(struct tree *t, const char *command, const char *kind, const char *id, const char *const *fields,
-	redis_cb cb, void *arg)
+static bool send_key(struct tree *t, const char *command, const char *kind, const char *id,
+	const char *const *fields, redis_cb cb, void *arg)
 {
 	struct redis_args a;
 	struct buf key = BUF_INIT;
@@ -364,7 +366,8 @@ static void on_link(void *arg)
 {
 	struct tree *t = arg;
 
-	/* After a break entries may have been trimmed unseen: walk again. The old picture serves until then. */
+	/* After a break entries may have been trimmed unseen: walk again. The old picture serves until then.
+	 */
 	if (redis_ready(t->redis))
 		load(t);
 	else if (t->state != TREE_EMPTY)
@@ -400,7 +403,7 @@ void tree_free(struct tree *t)
 	if (t == NULL)
 		return;
 	drop_waiting(t);
-	HASH_ITER(hh, t->nodes, n, tmp) {
+	HASH_ITER (hh, t->nodes, n, tmp) {
 		HASH_DEL(t->nodes, n);
 		free(n->dept.id);
 		free(n->dept.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The daemon's picture of the organisation: every department with its parent, children and names, loaded at start
- * and kept fresh from the organisation's journal (within a second of a change by another daemon, at once for our
- * own). Redis holds the truth; what needs it exact asks a script. */
+/* The daemon's picture of the organisation: every department with its parent, children and names, loaded at
+ * start and kept fresh from the organisation's journal (within a second of a change by another daemon, at
+ * once for our own). Redis holds the truth; what needs it exact asks a script. */
 #ifndef PERSIST_TREE_H
 #define PERSIST_TREE_H
 

@@ -39,7 +39,8 @@ static bool parse_token(struct bytes token, struct punch *ret)
 	const char *mark = memchr(token.p, '#', token.n);
 	size_t digits = (mark != NULL ? (size_t)(mark - token.p) : token.n) - 1;
 	ret->direction = token.p[0];
-	ret->event_id = mark != NULL ? (struct bytes){mark + 1, token.n - digits - 2} : (struct bytes){NULL, 0};
+	ret->event_id =
+		mark != NULL ? (struct bytes){mark + 1, token.n - digits - 2} : (struct bytes){NULL, 0};
 	return bytes_to_i64((struct bytes){token.p + 1, digits}, &ret->at) && ret->at >= 0;
 }
 
@@ -51,7 +52,8 @@ int punch_set_parse(struct bytes set, struct punch punches[PUNCH_SET_MAX])
 		const char *blank = memchr(set.p, ' ', set.n);
 		size_t n = blank != NULL ? (size_t)(blank - set.p) : set.n;
 		bool trailing = blank != NULL && n + 1 == set.n;
-		if (count == PUNCH_SET_MAX || trailing || !parse_token((struct bytes){set.p, n}, &punches[count]))
+		if (count == PUNCH_SET_MAX || trailing ||
+			!parse_token((struct bytes){set.p, n}, &punches[count]))
 			return -1;
 		count++;
 		size_t step = blank != NULL ? n + 1 : n;
@@ -97,13 +99,15 @@ static bool only_outs(const struct punch *punches, int count)
 }
 
 /* Turns U into I or O, and the first of several OUT into the in that it stands for. */
-static void settle_directions(struct punch *punches, int count, const struct shift *shift, struct judgement *j)
+static void settle_directions(
+	struct punch *punches, int count, const struct shift *shift, struct judgement *j)
 {
 	for (int i = 0; i < count; i++) {
 		if (punches[i].direction == 'U')
 			punches[i].direction = i == 0 ? 'I' : 'O';
 	}
-	if (count >= 2 && only_outs(punches, count) && punches[0].at < shift->start + (shift->end - shift->start) / 2) {
+	if (count >= 2 && only_outs(punches, count) &&
+		punches[0].at < shift->start + (shift->end - shift->start) / 2) {
 		punches[0].direction = 'I';
 		j->reason = "direction_guess";
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A punch set is all that is kept of an employee's day: `I1764493200000 O1764525600000#gate-7`, tokens of
- * direction (I, O, or U for unspecified) and unix milliseconds, each with the device's event id where it gave one.
- * The set is order-free: judging sorts it, so any order and repetition of the same punches gives one result.
+ * direction (I, O, or U for unspecified) and unix milliseconds, each with the device's event id where it gave
+ * one. The set is order-free: judging sorts it, so any order and repetition of the same punches gives one
+ * result.
  *
- * First in, last out. A punch of no direction is an in when it is the first of all, else an out. Punches of one
- * direction closer together than the debounce window count as one; the first is the one that counts. Two or more
- * OUT and nothing else, the first before the middle of the shift: that one is taken for the in that it must have
- * been, and the judgement says direction_guess. */
+ * First in, last out. A punch of no direction is an in when it is the first of all, else an out. Punches of
+ * one direction closer together than the debounce window count as one; the first is the one that counts. Two
+ * or more OUT and nothing else, the first before the middle of the shift: that one is taken for the in that
+ * it must have been, and the judgement says direction_guess. */
 #ifndef RULES_PUNCH_H
 #define RULES_PUNCH_H
 
@@ -50,15 +51,17 @@ struct judgement {
 	enum attendance status;
 	int64_t in, out; /* unix ms, -1 = none */
 	int64_t late_ms, early_ms, worked_ms;
-	int punches; /* those that count */
+	int punches;        /* those that count */
 	const char *reason; /* "" or a word such as direction_guess */
 };
 
-/* Reads a set; -1 when the text is not one, else the number of punches (at most PUNCH_SET_MAX) in punches[]. */
-int punch_set_parse(struct bytes set, struct punch punches[PUNCH_SET_MAX]) __attribute__((warn_unused_result));
+/* Reads a set; -1 when the text is not one, else the number of punches (at most PUNCH_SET_MAX) in punches[].
+ */
+int punch_set_parse(struct bytes set, struct punch punches[PUNCH_SET_MAX])
+	__attribute__((warn_unused_result));
 
-/* Judges a set. While the day is open nothing that is still to come is held against anyone: an in without an out
- * is present or late. -1, and *ret untouched, when the text is not a set. */
+/* Judges a set. While the day is open nothing that is still to come is held against anyone: an in without an
+ * out is present or late. -1, and *ret untouched, when the text is not a set. */
 int punch_judge(struct bytes set, const struct shift *shift, bool closed, struct judgement *ret)
 	__attribute__((warn_unused_result));
 

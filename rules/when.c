@@ -36,8 +36,8 @@ const char *date_format(int32_t day, char text[DATE_TEXT])
 
 	/* By hand: it is part of every key of a day, and printf would be half the cost of making one. */
 	date_to_civil(day, &year, &month, &mday);
-	int parts[8] = {year / 1000 % 10, year / 100 % 10, year / 10 % 10, year % 10, month / 10, month % 10, mday / 10,
-		mday % 10};
+	int parts[8] = {year / 1000 % 10, year / 100 % 10, year / 10 % 10, year % 10, month / 10, month % 10,
+		mday / 10, mday % 10};
 	for (int i = 0, at = 0; i < 8; i++) {
 		if (i == 4 || i == 6)
 			text[at++] = '-';

@@ -111,7 +111,8 @@ struct shift workday_shift(int32_t day)
 {
 	if (!recent_shift.known || recent_shift.day != day) {
 		recent_shift.shift = (struct shift){.start = workday_at(day, shift_start),
-			.end = workday_at(day, shift_end), .debounce = debounce};
+			.end = workday_at(day, shift_end),
+			.debounce = debounce};
 		recent_shift.day = day;
 		recent_shift.known = true;
 	}

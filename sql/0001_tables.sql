@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- The tables of Muster. Runs on MariaDB 10.11 and later and on MySQL 8.0 and later.
 --
 -- Ids come from outside and are bytes (VARBINARY): a collation would fold case, accents and trailing blanks of two

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- The views for reports; doc/reporting.md explains them to those who use them.
 
 -- One row per work date and department, with the department of that day.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Check-ins of one turn of the loop, of any number of departments.
 -- KEYS, four an event: emps of the home department, day map, days and journal of the day map's partition
 -- ARGV[1] = today's work date, ARGV[2] = most punches of a day, then six an event:

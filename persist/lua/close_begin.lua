@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Sets a day map aside, so that nothing changes it while it is read. Safe to repeat.
 -- KEYS: day map, closing map, days
 -- ARGV: field in `days`

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Ends the close of one department's day: its notices go into the journal and, with the last of them, the map goes.
 -- KEYS: closing map, days, journal, owner of the partition
 -- ARGV: field in `days`, our daemon's name, 1 for the last call, then journal records

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Moves a cursor of a partition's journal, if the partition is still ours; never backwards.
 -- KEYS: cursor, owner, journal
 -- ARGV: our daemon's name, cursor field (relay or ledger), the new position as <ms>-<n>, field of the planned end of

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- One step of readying a day map from the members of its department; run until the reply is 0.
 -- KEYS: day map, emps, days
 -- ARGV: cursor, how many members a step, date, department, field in `days`

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Removes an employee. His history stays; so do punches that are not closed yet, and their row will be written.
 -- KEYS: dir, emps, day maps of today and tomorrow, journal of the department's partition
 -- ARGV: employee, the department that the caller believes he is in, journal record

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Sets employees: hires, renames, moves.
 -- KEYS, nine an event: dir; dept hash of the new department; emps of the new one; its day maps of today and
 --   tomorrow; emps of the old one and its day maps of today and tomorrow (the new one's again where there is no old

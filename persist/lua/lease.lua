@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Keeps our partitions and shares them with the other daemons: each takes its part, gives up what is over it, and
 -- takes what nobody holds.
 -- KEYS: daemons, then the owner keys of all partitions

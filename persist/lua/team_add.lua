@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Adds a node to the tree, and opens its day maps, so that whoever is hired into it joins today at once.
 -- KEYS: {org}:dept:<id> (the anchor: keys of ancestors carry its tag and are derived), {org}:journal,
 --   days of the node's partition, its day maps of today and tomorrow

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Removes from a journal what both cursors have passed.
 -- KEYS: journal, cursor, owner
 -- ARGV: our daemon's name, how many ms an entry stays at least

@@ -93,12 +93,12 @@ def test_import_survives_kill9(muster, cli_for, tmp_path):
 def test_checkin_status_and_roll(morning, cli_for, company):
     cli = cli_for(morning)
     assert cli("import", company).code == 0
+    assert cli("checkin", "bo").code == 0
     morning.set_clock(f"{DAY}T18:30:00Z")
     first = cli("checkin", "ada", "in", "--at", f"{DAY} 09:03:12", "--id", "ev-1", "--source", "door", "--json").row
     again = cli("checkin", "ada", "in", "--at", f"{DAY} 09:03:12", "--id", "ev-1", "--json").row
     assert (first["duplicate"], again["duplicate"], again["punches"]) == (0, 1, 1)
     assert cli("checkin", "ada", "out", "--at", f"{DAY}T18:00:00.001Z").code == 0
-    assert cli("checkin", "bo").code == 0
 
     status = cli("status", "ada", "--json").row
     assert status == morning.map("STATUS", "ada") and status["state"] == "late" and status["late"] == 192000

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "persist/close_look.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/turn.h"
+#include "persist/keys.h"
+#include "persist/mysql_link.h"
+#include "persist/mysql_text.h"
+#include "persist/partition.h"
+#include "persist/redis.h"
+#include "rules/when.h"
+
+struct look;
+
+struct part {
+	struct look *look;
+	int number;
+	bool fresh;
+};
+
+struct look {
+	struct close_look_spec spec;
+	int left;
+	bool ok;
+	struct turn_task end;
+	struct part parts[PARTITIONS_MAX];
+};
+
+static void on_healed(const struct mysql_result *result, void *arg)
+{
+	(void)arg;
+	if (result->outcome != SQL_OK)
+		log_warning("persist close event=heal-failed outcome=%s", sql_outcome_name(result->outcome));
+}
+
+/* A daemon may have died between the end of a day in Redis and its record in day_close. */
+static void heal_ledger(const struct closer_deps *deps, const struct redisReply *days)
+{
+	struct buf sql = BUF_INIT;
+	bool any = false;
+
+	buf_add_str(&sql, "UPDATE day_close SET phase='closed',finished=");
+	mysql_add_datetime(&sql, clock_wall_ms());
+	buf_add_str(&sql, " WHERE phase='written' AND (work_date,dept) IN (");
+	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
+		struct bytes f[2];
+		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 ||
+			!bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed")))
+			continue;
+		buf_add_str(&sql, any ? ",(" : "(");
+		mysql_add_quoted(&sql, f[1]);
+		buf_add_char(&sql, ',');
+		mysql_add_quoted(&sql, f[0]);
+		buf_add_char(&sql, ')');
+		any = true;
+	}
+	buf_add_char(&sql, ')');
+	if (any)
+		mysql_link_query(deps->sql, &sql, on_healed, NULL);
+	buf_release(&sql);
+}
+
+static void end(void *arg)
+{
+	struct look *l = arg;
+
+	l->spec.done(l->ok, l->spec.arg);
+	free(l);
+}
+
+static void settle(struct look *l)
+{
+	if (--l->left == 0)
+		turn_schedule(&l->end);
+}
+
+static void on_days(const struct redisReply *reply, void *arg)
+{
+	const struct part *p = arg;
+	struct look *l = p->look;
+	int32_t day;
+
+	if (!redis_is_array(reply))
+		l->ok = false;
+	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
+		struct bytes f[2];
+		if (bytes_split(redis_text(redis_at(reply, i)), ':', f, 2) != 2 || !id_valid(f[0]) ||
+			!date_parse(f[1], &day))
+			continue;
+		if (!bytes_eq(redis_text(redis_at(reply, i + 1)), BYTES_LIT("closed")))
+			l->spec.found(p->number, f[0], day, l->spec.arg);
+	}
+	if (p->fresh)
+		heal_ledger(l->spec.deps, reply);
+	settle(l);
+}
+
+static void read_partition(struct look *l, int number, bool fresh)
+{
+	struct redis_args a;
+	struct buf key = BUF_INIT;
+
+	l->parts[number] = (struct part){l, number, fresh};
+	redis_args_init(&a);
+	redis_arg_str(&a, "HGETALL");
+	key_days(&key, number);
+	redis_arg_key(&a, &key);
+	buf_release(&key);
+	l->left++;
+	if (redis_send(l->spec.deps->redis, &a, on_days, &l->parts[number]) != REDIS_SENT) {
+		l->ok = false;
+		l->left--;
+	}
+}
+
+void close_look_start(const struct close_look_spec *spec, const bool *wanted, const bool *fresh)
+{
+	struct look *l = xcalloc(1, sizeof(*l));
+
+	l->spec = *spec;
+	l->ok = true;
+	l->left = 1; /* ourselves, until all are sent */
+	turn_task_init(&l->end, end, l);
+	for (int p = 0; p < keys_partitions(); p++) {
+		if (wanted[p])
+			read_partition(l, p, fresh[p]);
+	}
+	settle(l);
+}

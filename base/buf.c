@@ -117,7 +117,8 @@ bool buf_failed(const struct buf *b)
 void buf_consume(struct buf *b, size_t n)
 {
 	b->len -= n;
-	memmove(b->data, b->data + n, b->len);
+	if (b->len > 0)
+		memmove(b->data, b->data + n, b->len);
 }
 
 void buf_clear(struct buf *b)

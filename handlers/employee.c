@@ -243,7 +243,7 @@ enum verdict employee_get_exec(struct call *call)
 	redis_arg_key(&a, &key);
 	redis_arg(&a, call->argv[1]);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(call->app->redis, &a, on_got, call);
+	enum redis_sent sent = redis_query(call->app->redis, &a, on_got, call);
 	return sent == REDIS_SENT ? CALL_WAIT : call_fail(call, "%s", redis_sent_error(sent));
 }
 

@@ -175,7 +175,7 @@ static void ask_names(struct roll_op *op)
 	for (size_t i = 0; i < op->people_count; i++)
 		redis_arg(&a, op->people[i].id);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(op->call->app->redis, &a, on_names, op);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_names, op);
 	if (sent != REDIS_SENT)
 		end(op, redis_sent_error(sent));
 }
@@ -249,7 +249,7 @@ static void ask_map(struct roll_op *op)
 	redis_arg_str(&a, "COUNT");
 	redis_arg_i64(&a, op->counting || op->count > PAGE ? PAGE : op->count);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(op->call->app->redis, &a, on_scan, op);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_scan, op);
 	if (sent != REDIS_SENT)
 		end(op, redis_sent_error(sent));
 }

@@ -125,7 +125,7 @@ static void ask_map(struct status_op *op, struct bytes dept)
 	redis_arg_key(&a, &key);
 	redis_arg(&a, op->call->argv[1]);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(op->call->app->redis, &a, on_map, op);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_map, op);
 	if (sent != REDIS_SENT)
 		end(op, redis_sent_error(sent));
 }
@@ -183,7 +183,7 @@ static enum redis_sent send_record(struct status_op *op)
 	redis_arg_key(&a, &key);
 	redis_arg(&a, op->call->argv[1]);
 	buf_release(&key);
-	return redis_send(op->call->app->redis, &a, on_record, op);
+	return redis_query(op->call->app->redis, &a, on_record, op);
 }
 
 static void ask_record(struct status_op *op)

@@ -165,7 +165,7 @@ static void on_employees(const struct redisReply *reply, void *arg)
 	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
 		redis_arg_str(&a, fields[i]);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(op->call->app->redis, &a, on_node, op);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_node, op);
 	if (sent != REDIS_SENT)
 		get_end(op, redis_sent_error(sent));
 }
@@ -185,7 +185,7 @@ enum verdict team_get_exec(struct call *call)
 	key_emps(&key, call->argv[1]);
 	redis_arg_key(&a, &key);
 	buf_release(&key);
-	enum redis_sent sent = redis_send(call->app->redis, &a, on_employees, op);
+	enum redis_sent sent = redis_query(call->app->redis, &a, on_employees, op);
 	if (sent == REDIS_SENT)
 		return CALL_WAIT;
 	free(op);

@@ -144,7 +144,7 @@ static void next_page(struct one *o)
 		redis_arg_str(&a, employee);
 		o->until += strlen(employee) + 1;
 	}
-	if (redis_send(o->ending->deps->redis, &a, on_names, o) != REDIS_SENT)
+	if (redis_query(o->ending->deps->redis, &a, on_names, o) != REDIS_SENT)
 		settle(o, false);
 }
 

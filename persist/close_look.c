@@ -12,9 +12,21 @@
 #include "persist/mysql_text.h"
 #include "persist/partition.h"
 #include "persist/redis.h"
+#include "persist/tree.h"
 #include "rules/when.h"
+#include "rules/workday.h"
+
+/* A department that was silent for longer was not in use, and the days between are nobody's. */
+#define GAP_MAX 31
 
 struct look;
+
+/* One field of `days`; the department points into the reply. */
+struct entry {
+	struct bytes dept;
+	int32_t day;
+	bool closed;
+};
 
 struct part {
 	struct look *look;
@@ -78,22 +90,70 @@ static void settle(struct look *l)
 		turn_schedule(&l->end);
 }
 
+static int by_dept_and_date(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = memcmp(x->dept.p, y->dept.p, x->dept.n < y->dept.n ? x->dept.n : y->dept.n);
+
+	if (order == 0)
+		order = (x->dept.n > y->dept.n) - (x->dept.n < y->dept.n);
+	return order != 0 ? order : (x->day > y->day) - (x->day < y->day);
+}
+
+static size_t take_entries(struct entry *entries, const struct redisReply *days)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
+		struct entry *e = &entries[n];
+		struct bytes f[2];
+		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 || !id_valid(f[0]) ||
+			!date_parse(f[1], &e->day))
+			continue;
+		e->dept = f[0];
+		e->closed = bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed"));
+		n++;
+	}
+	qsort(entries, n, sizeof(entries[0]), by_dept_and_date);
+	return n;
+}
+
+/* The dates from `from` up to before `to` that nobody was up to make a map for: they are closed, too, as days
+ * without a map. */
+static void find_gap(const struct part *p, struct bytes dept, int32_t from, int32_t to)
+{
+	const struct look *l = p->look;
+
+	if (to - from > GAP_MAX || tree_find(l->spec.deps->tree, dept) == NULL)
+		return;
+	for (int32_t day = from; day < to; day++)
+		l->spec.found(p->number, dept, day, l->spec.arg);
+}
+
+static void find_open(const struct part *p, const struct redisReply *days)
+{
+	const struct look *l = p->look;
+	struct entry *entries = xcalloc(redis_count(days) / 2 + 1, sizeof(entries[0]));
+	size_t n = take_entries(entries, days);
+
+	for (size_t i = 0; i < n; i++) {
+		bool last = i + 1 == n || !bytes_eq(entries[i + 1].dept, entries[i].dept);
+		if (!entries[i].closed)
+			l->spec.found(p->number, entries[i].dept, entries[i].day, l->spec.arg);
+		find_gap(p, entries[i].dept, entries[i].day + 1,
+			last ? workday_of(clock_wall_ms()) : entries[i + 1].day);
+	}
+	free(entries);
+}
+
 static void on_days(const struct redisReply *reply, void *arg)
 {
 	const struct part *p = arg;
 	struct look *l = p->look;
-	int32_t day;
 
 	if (!redis_is_array(reply))
 		l->ok = false;
-	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
-		struct bytes f[2];
-		if (bytes_split(redis_text(redis_at(reply, i)), ':', f, 2) != 2 || !id_valid(f[0]) ||
-			!date_parse(f[1], &day))
-			continue;
-		if (!bytes_eq(redis_text(redis_at(reply, i + 1)), BYTES_LIT("closed")))
-			l->spec.found(p->number, f[0], day, l->spec.arg);
-	}
+	find_open(p, reply);
 	if (p->fresh)
 		heal_ledger(l->spec.deps, reply);
 	settle(l);
@@ -111,7 +171,7 @@ static void read_partition(struct look *l, int number, bool fresh)
 	redis_arg_key(&a, &key);
 	buf_release(&key);
 	l->left++;
-	if (redis_send(l->spec.deps->redis, &a, on_days, &l->parts[number]) != REDIS_SENT) {
+	if (redis_query(l->spec.deps->redis, &a, on_days, &l->parts[number]) != REDIS_SENT) {
 		l->ok = false;
 		l->left--;
 	}

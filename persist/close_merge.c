@@ -56,8 +56,8 @@ static int by_employee(const void *a, const void *b)
 	return compare(employee_of(*x, merge_text), employee_of(*y, merge_text));
 }
 
-/* Where this employee's rows begin in `sorted`; m->count when he has none. One who was removed and hired elsewhere on
- * the same day is in two maps, and may have both in this batch. */
+/* Where this employee's rows begin in `sorted`; m->count when he has none. One who was removed and hired
+ * elsewhere on the same day is in two maps, and may have both in this batch. */
 static size_t find(const struct merge *m, struct bytes employee)
 {
 	size_t low = 0, high = m->count;
@@ -103,8 +103,12 @@ static void look_at(struct merge *m, const struct mysql_result *result, size_t i
 {
 	struct bytes old_set = mysql_cell(result, i, 3), employee = mysql_cell(result, i, 0);
 	struct shift shift = workday_shift(m->day);
-	struct revision_row r = {.day = m->day, .employee = employee, .dept = mysql_cell(result, i, 1),
-		.old_status = mysql_cell(result, i, 2), .old_set = old_set, .cause = "close_merge"};
+	struct revision_row r = {.day = m->day,
+		.employee = employee,
+		.dept = mysql_cell(result, i, 1),
+		.old_status = mysql_cell(result, i, 2),
+		.old_set = old_set,
+		.cause = "close_merge"};
 	struct buf set = BUF_INIT;
 	size_t first = find(m, employee), end = first;
 
@@ -115,7 +119,8 @@ static void look_at(struct merge *m, const struct mysql_result *result, size_t i
 	for (; end < m->count && bytes_eq(employee_of(m->sorted[end], m->text), employee); end++)
 		day_row_union(&set, (struct bytes){m->text + m->sorted[end]->set_at, m->sorted[end]->set_n});
 	r.new_set = buf_bytes(&set);
-	if (punch_judge(old_set, &shift, true, &r.old) == 0 && punch_judge(r.new_set, &shift, true, &r.new) == 0) {
+	if (punch_judge(old_set, &shift, true, &r.old) == 0 &&
+		punch_judge(r.new_set, &shift, true, &r.new) == 0) {
 		for (size_t k = first; k < end; k++)
 			settle(m->sorted[k], &r);
 		r.revision++;

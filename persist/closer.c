@@ -265,7 +265,7 @@ static void read_page(struct closer *c)
 	redis_arg_i64(&a, PAGE);
 	buf_release(&key);
 	buf_clear(&c->cursor); /* a page is under way */
-	if (redis_send(c->deps.redis, &a, on_page, c) != REDIS_SENT)
+	if (redis_query(c->deps.redis, &a, on_page, c) != REDIS_SENT)
 		fail_reading(c);
 }
 

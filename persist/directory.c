@@ -199,7 +199,7 @@ static void flush(void *arg)
 		redis_arg_key(&a, &key);
 	}
 	buf_release(&key);
-	enum redis_sent sent = redis_send(d->redis, &a, on_reply, ask);
+	enum redis_sent sent = redis_query(d->redis, &a, on_reply, ask);
 	if (sent == REDIS_SENT)
 		return;
 	ask->error = redis_sent_error(sent);

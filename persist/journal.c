@@ -131,7 +131,7 @@ static void locate(struct part *p)
 	redis_arg_key(&a, &key);
 	buf_release(&key);
 	enter(p, PART_LOCATING);
-	if (redis_send(p->journal->redis, &a, on_cursor, p) != REDIS_SENT)
+	if (redis_query(p->journal->redis, &a, on_cursor, p) != REDIS_SENT)
 		forget(p, RETRY_MS);
 }
 
@@ -308,7 +308,7 @@ static void read_window(struct part *p)
 	redis_arg_i64(&a, p->planned[0] != '\0' ? p->journal->spec.entries : p->entries);
 	buf_release(&text);
 	enter(p, PART_READING);
-	if (redis_send(p->journal->redis, &a, on_entries, p) != REDIS_SENT)
+	if (redis_query(p->journal->redis, &a, on_entries, p) != REDIS_SENT)
 		forget(p, RETRY_MS);
 }
 

@@ -35,16 +35,24 @@ enum redis_state {
 
 static const char *const state_names[] = {"down", "resolving", "connecting", "greeting", "ready"};
 
-/* One command under way. Scripts keep their bytes, for the case that Redis has lost the text. */
+enum op_kind {
+	OP_PLAIN,  /* sent once */
+	OP_QUERY,  /* only reads: may be sent again */
+	OP_SCRIPT  /* refused without a change when Redis has lost its text */
+};
+
+/* One command under way. Scripts and queries keep their bytes, so that they can be sent again. */
 struct op {
 	struct redis *redis;
 	redis_cb cb;
 	void *arg;
 	int64_t sent_us;
 	size_t bytes;
-	int script; /* -1 = plain */
+	enum op_kind kind;
+	bool again; /* a query behind a script that was refused: its answer is too early */
+	enum script script;
 	int keys, argc;
-	struct buf tail; /* keys and arguments of a script, encoded */
+	struct buf tail; /* the encoded arguments, behind HEAD_ROOM */
 	TAILQ_ENTRY(op) link;
 };
 
@@ -189,47 +197,60 @@ void redis_args_append(struct redis_args *dst, struct redis_args *src)
 
 static void on_reply(redisAsyncContext *ac, void *raw, void *data);
 
-static void put(struct redis *r, struct op *op, const char *head, int head_len, struct bytes tail)
+/* Sends an operation's arguments behind `head`, from the room in front of them where it fits. */
+static void put(struct redis *r, struct op *op, const char *head, size_t head_len)
 {
 	struct buf whole = BUF_INIT;
+	char *from = op->tail.data + HEAD_ROOM - head_len;
 
-	buf_add(&whole, head, (size_t)head_len);
-	buf_add_bytes(&whole, tail);
+	op->bytes = head_len + op->tail.len - HEAD_ROOM;
+	if (head_len <= HEAD_ROOM) {
+		memcpy(from, head, head_len);
+	} else {
+		buf_add(&whole, head, head_len);
+		buf_add(&whole, op->tail.data + HEAD_ROOM, op->tail.len - HEAD_ROOM);
+		from = whole.data;
+	}
 	op->sent_us = clock_mono_us();
-	op->bytes = whole.len;
 	r->inflight += op->bytes;
 	r->commands++;
 	TAILQ_INSERT_TAIL(&r->ops, op, link);
 	/* Cannot fail: the state says that the context is neither disconnecting nor being freed. */
-	int rc = redisAsyncFormattedCommand(r->ac, on_reply, op, whole.data, whole.len);
+	int rc = redisAsyncFormattedCommand(r->ac, on_reply, op, from, op->bytes);
 	assert(rc == REDIS_OK);
 	(void)rc;
 	buf_release(&whole);
 }
 
-static struct op *op_new(struct redis *r, redis_cb cb, void *arg)
+static void put_plain(struct redis *r, struct op *op)
+{
+	char head[32];
+	int n = snprintf(head, sizeof(head), "*%d\r\n", op->argc);
+
+	put(r, op, head, (size_t)n);
+}
+
+static void put_script(struct redis *r, struct op *op, bool with_text)
+{
+	struct bytes body = with_text ? script_text(op->script) : script_sha1(op->script);
+	struct buf head = BUF_INIT;
+	char keys[16];
+	int n = snprintf(keys, sizeof(keys), "%d", op->keys);
+
+	buf_addf(&head, "*%d\r\n%s\r\n$%zu\r\n", op->argc + 3, with_text ? "$4\r\nEVAL" : "$7\r\nEVALSHA", body.n);
+	buf_add_bytes(&head, body);
+	buf_addf(&head, "\r\n$%d\r\n%s\r\n", n, keys);
+	put(r, op, head.data, head.len);
+	buf_release(&head);
+}
+
+static struct op *op_new(struct redis *r, enum op_kind kind, struct redis_args *a, redis_cb cb, void *arg)
 {
 	struct op *op = xcalloc(1, sizeof(*op));
 
-	op->redis = r;
-	op->cb = cb;
-	op->arg = arg;
-	op->script = -1;
+	*op = (struct op){.redis = r, .kind = kind, .cb = cb, .arg = arg, .argc = a->argc, .tail = a->buf};
+	*a = (struct redis_args){.buf = BUF_INIT};
 	return op;
-}
-
-static struct bytes encoded(const struct redis_args *a)
-{
-	return (struct bytes){a->buf.data + HEAD_ROOM, a->buf.len - HEAD_ROOM};
-}
-
-static void send_plain(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
-{
-	char head[32];
-	int n = snprintf(head, sizeof(head), "*%d\r\n", a->argc);
-
-	put(r, op_new(r, cb, arg), head, n, encoded(a));
-	redis_args_release(a);
 }
 
 static enum redis_sent admit(struct redis *r, struct redis_args *a)
@@ -245,33 +266,23 @@ static enum redis_sent admit(struct redis *r, struct redis_args *a)
 	return verdict;
 }
 
-enum redis_sent redis_send(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
+static enum redis_sent send_kind(struct redis *r, enum op_kind kind, struct redis_args *a, redis_cb cb, void *arg)
 {
 	enum redis_sent verdict = admit(r, a);
 
 	if (verdict == REDIS_SENT)
-		send_plain(r, a, cb, arg);
+		put_plain(r, op_new(r, kind, a, cb, arg));
 	return verdict;
 }
 
-static void put_script(struct redis *r, struct op *op, bool with_text)
+enum redis_sent redis_send(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
 {
-	struct bytes sha1 = script_sha1((enum script)op->script);
-	struct bytes text = script_text((enum script)op->script);
-	struct buf head = BUF_INIT;
-	char keys[16];
-	int n = snprintf(keys, sizeof(keys), "%d", op->keys);
+	return send_kind(r, OP_PLAIN, a, cb, arg);
+}
 
-	buf_addf(&head, "*%d\r\n", op->argc + 3);
-	if (with_text)
-		buf_addf(&head, "$4\r\nEVAL\r\n$%zu\r\n", text.n);
-	else
-		buf_addf(&head, "$7\r\nEVALSHA\r\n$%zu\r\n", sha1.n);
-	buf_add_bytes(&head, with_text ? text : sha1);
-	buf_addf(&head, "\r\n$%d\r\n%s\r\n", n, keys);
-	put(r, op, head.data, (int)head.len,
-		(struct bytes){op->tail.data + HEAD_ROOM, op->tail.len - HEAD_ROOM});
-	buf_release(&head);
+enum redis_sent redis_query(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
+{
+	return send_kind(r, OP_QUERY, a, cb, arg);
 }
 
 enum redis_sent redis_eval(
@@ -281,12 +292,9 @@ enum redis_sent redis_eval(
 
 	if (verdict != REDIS_SENT)
 		return verdict;
-	struct op *op = op_new(r, cb, arg);
-	op->script = (int)script;
+	struct op *op = op_new(r, OP_SCRIPT, a, cb, arg);
+	op->script = script;
 	op->keys = keys;
-	op->argc = a->argc;
-	op->tail = a->buf;
-	a->buf = BUF_INIT;
 	put_script(r, op, false);
 	return REDIS_SENT;
 }
@@ -294,6 +302,26 @@ enum redis_sent redis_eval(
 static bool starts(const redisReply *reply, const char *word)
 {
 	return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
+}
+
+/* Whether an operation that Redis has answered must be sent again: a script whose text Redis has lost, and a query
+ * whose answer came before such a script was applied. */
+static bool send_again(struct redis *r, struct op *op, const redisReply *reply)
+{
+	struct op *later;
+
+	if (op->kind == OP_QUERY && op->again) {
+		op->again = false;
+		put_plain(r, op);
+		return true;
+	}
+	if (op->kind != OP_SCRIPT || !starts(reply, "NOSCRIPT"))
+		return false;
+	r->noscript++;
+	TAILQ_FOREACH(later, &r->ops, link)
+	later->again = true;
+	put_script(r, op, true);
+	return true;
 }
 
 static void on_reply(redisAsyncContext *ac, void *raw, void *data)
@@ -307,12 +335,8 @@ static void on_reply(redisAsyncContext *ac, void *raw, void *data)
 	/* hiredis answers everything with NULL before it says that the connection is lost. */
 	if (reply == NULL && r->ac == ac)
 		fall(r, ac->errstr[0] != '\0' ? ac->errstr : "connection closed");
-	if (reply != NULL && op->script >= 0 && starts(reply, "NOSCRIPT") && r->state == REDIS_READY &&
-		r->ac == ac) {
-		r->noscript++;
-		put_script(r, op, true);
+	if (reply != NULL && r->ac == ac && send_again(r, op, reply))
 		return;
-	}
 	if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
 		r->errors++;
 	if (reply != NULL && (starts(reply, "READONLY") || starts(reply, "MASTERDOWN"))) {
@@ -387,7 +411,7 @@ static void greet_with(struct redis *r, int argc, const char *const *argv)
 	for (int i = 0; i < argc; i++)
 		redis_arg_str(&a, argv[i]);
 	r->greeting++;
-	send_plain(r, &a, on_greeting, r);
+	put_plain(r, op_new(r, OP_PLAIN, &a, on_greeting, r));
 }
 
 #define GREET(r, ...)                                                                                        \
@@ -412,6 +436,8 @@ static void greet(struct redis *r)
 	GREET(r, "CONFIG", "GET", "maxmemory-policy");
 	GREET(r, "CONFIG", "GET", "appendonly");
 	GREET(r, "SELECT", db);
+	for (int i = 0; i < SCRIPT_COUNT; i++)
+		GREET(r, "SCRIPT", "LOAD", script_text((enum script)i).p);
 	GREET(r, "EXISTS", "muster");
 }
 

@@ -59,8 +59,11 @@ enum redis_sent {
 	REDIS_FULL = -2       /* too much is under way: BUSY */
 };
 
-/* Takes the arguments (releases them in every case). */
+/* Takes the arguments (releases them in every case). For commands that change something. */
 enum redis_sent redis_send(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
+	__attribute__((warn_unused_result));
+/* The same for commands that only read, which may be asked twice. */
+enum redis_sent redis_query(struct redis *r, struct redis_args *a, redis_cb cb, void *arg)
 	__attribute__((warn_unused_result));
 /* The same for a script: `a` holds the keys and arguments only. */
 enum redis_sent redis_eval(struct redis *r, enum script script, int keys, struct redis_args *a, redis_cb cb,

@@ -210,7 +210,7 @@ static bool send_key(struct tree *t, const char *command, const char *kind, cons
 	for (; fields != NULL && *fields != NULL; fields++)
 		redis_arg_str(&a, *fields);
 	buf_release(&key);
-	return redis_send(t->redis, &a, cb, arg) == REDIS_SENT;
+	return redis_query(t->redis, &a, cb, arg) == REDIS_SENT;
 }
 
 /* Asks for a node and its children. Each command has a fetch of its own, which its reply frees. */

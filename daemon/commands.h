@@ -52,5 +52,7 @@ void commands_reply_info(struct reply *r, const struct command *command);
 void commands_reply_docs(struct reply *r, const struct command *command);
 /* `CHECKIN id [IN|OUT] [AT t]`, appended to out. */
 void commands_usage(struct buf *out, const struct command *command);
+/* The whole table, by group: the last chapter of doc/protocol.md. */
+void commands_markdown(struct buf *out);
 
 #endif

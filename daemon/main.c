@@ -13,23 +13,25 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/turn.h"
+#include "daemon/commands.h"
 #include "daemon/server.h"
 #include "daemon/users.h"
 
 static const char usage[] =
 	"Usage: musterd [--config FILE] [--held-clock]\n"
 	"       musterd --check-config [FILE]\n"
-	"       musterd --help-config | --hash-token | --version | --help\n"
+	"       musterd --help-config | --help-commands | --hash-token | --version | --help\n"
 	"\n"
 	"  -c, --config FILE       read the configuration from FILE; without it the defaults hold\n"
 	"      --check-config      say what is wrong with the configuration and end\n"
+	"      --help-commands     print the table of commands, in Markdown\n"
 	"      --help-config       print a commented sample of the configuration\n"
 	"      --hash-token        read a token from standard input, print its line for the users file\n"
 	"      --held-clock        time stands still and moves by CLOCK.SET: for tests and demonstrations\n"
 	"  -V, --version           print the version\n"
 	"  -h, --help              print this\n";
 
-enum mode { MODE_RUN, MODE_CHECK, MODE_SAMPLE, MODE_HASH, MODE_VERSION, MODE_HELP, MODE_WRONG };
+enum mode { MODE_RUN, MODE_CHECK, MODE_SAMPLE, MODE_COMMANDS, MODE_HASH, MODE_VERSION, MODE_HELP, MODE_WRONG };
 
 struct options {
 	enum mode mode;
@@ -43,6 +45,7 @@ static struct options parse_options(int argc, char **argv)
 		{"config", required_argument, NULL, 'c'},
 		{"check-config", no_argument, NULL, MODE_CHECK},
 		{"help-config", no_argument, NULL, MODE_SAMPLE},
+		{"help-commands", no_argument, NULL, MODE_COMMANDS},
 		{"hash-token", no_argument, NULL, MODE_HASH},
 		{"held-clock", no_argument, NULL, 'H'},
 		{"version", no_argument, NULL, 'V'},
@@ -73,13 +76,13 @@ static struct options parse_options(int argc, char **argv)
 	return o;
 }
 
-static int print_sample(void)
+static int print_text(void (*write)(struct buf *out))
 {
-	struct buf sample = BUF_INIT;
+	struct buf text = BUF_INIT;
 
-	config_sample(&sample);
-	fwrite(sample.data, 1, sample.len, stdout);
-	buf_release(&sample);
+	write(&text);
+	fwrite(text.data, 1, text.len, stdout);
+	buf_release(&text);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -195,8 +198,10 @@ int main(int argc, char **argv)
 		return run(&o);
 	case MODE_CHECK:
 		return check_config(o.config_path);
+	case MODE_COMMANDS:
+		return print_text(commands_markdown);
 	case MODE_SAMPLE:
-		return print_sample();
+		return print_text(config_sample);
 	case MODE_HASH:
 		return print_hash();
 	case MODE_VERSION:

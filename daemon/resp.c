@@ -197,6 +197,8 @@ static enum head read_head(struct resp *r, const char *data, size_t len, int64_t
 		r->scanned = len;
 		return len - r->mark > HEAD_MAX ? HEAD_LONG : HEAD_MORE;
 	}
+	if ((size_t)(newline - data) - r->mark > HEAD_MAX)
+		return HEAD_LONG;
 	const char *digits = data + r->mark + 1;
 	if (newline <= digits || newline[-1] != '\r' || digits[0] == '-')
 		return HEAD_BAD;

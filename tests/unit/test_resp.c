@@ -142,6 +142,8 @@ static void test_endless_heads(void **state)
 	expect(input, "E<ERR Protocol error: too big mbulk count string>");
 	snprintf(input, sizeof(input), "*1\r\n$%.90s", digits);
 	expect(input, "E<ERR Protocol error: too big bulk count string>");
+	snprintf(input, sizeof(input), "*%.90s\r\n", digits); /* the same when its end has come */
+	expect(input, "E<ERR Protocol error: too big mbulk count string>");
 }
 
 /* Repeats a byte n times into a string on the heap. */

@@ -126,11 +126,14 @@ void close_batch_add(struct close_batch *b, struct close_item *item, struct byte
 		clock_wall_ms());
 }
 
-void close_batch_no_map(struct close_batch *b, struct close_item *item)
+void close_batch_no_map(struct close_batch *b, struct close_item *item, bool damaged)
 {
 	struct bytes none = {"", 0};
 
-	add_failure(b, item, none, none, "no_map", "the day map is missing; nobody was judged");
+	if (damaged)
+		add_failure(b, item, none, none, "bad_map", "the day map is no hash; it is kept as :damaged");
+	else
+		add_failure(b, item, none, none, "no_map", "the day map is missing; nobody was judged");
 }
 
 static void append(struct close_item ***list, size_t *count, struct close_item *item)

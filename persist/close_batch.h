@@ -42,8 +42,9 @@ void close_batch_free(struct close_batch *b);
 size_t close_batch_rows(const struct close_batch *b);
 /* Adds one field of the map: judged, or a failure. */
 void close_batch_add(struct close_batch *b, struct close_item *item, struct bytes employee, struct bytes set);
-/* The map of this department is missing: a failure for the people in charge, and nobody becomes absent. */
-void close_batch_no_map(struct close_batch *b, struct close_item *item);
+/* The map of this department is missing, or is no map: a failure for the people in charge, and nobody becomes
+ * absent. */
+void close_batch_no_map(struct close_batch *b, struct close_item *item, bool damaged);
 /* All rows of the item are in this batch or in earlier ones. */
 void close_batch_complete(struct close_batch *b, struct close_item *item);
 

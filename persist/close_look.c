@@ -151,7 +151,11 @@ static void on_days(const struct redisReply *reply, void *arg)
 	const struct part *p = arg;
 	struct look *l = p->look;
 
-	if (!redis_is_array(reply))
+	if (redis_wrong_type(reply))
+		log_error("persist close event=skipped partition=%d reason=\"its hash 'days' is of another "
+			  "type\"",
+			p->number);
+	else if (!redis_is_array(reply))
 		l->ok = false;
 	find_open(p, reply);
 	if (p->fresh)

@@ -296,8 +296,8 @@ static void on_begun(const struct redisReply *reply, void *arg)
 	} else if (bytes_eq(marker, BYTES_LIT("i"))) {
 		/* A daemon died while it made the roster: finish that first. */
 		day_init_start(c->deps.redis, bytes_of(item->dept), item->day, on_roster, c);
-	} else if (bytes_eq(marker, BYTES_LIT("-"))) {
-		close_batch_no_map(c->filling, item);
+	} else if (bytes_eq(marker, BYTES_LIT("-")) || bytes_eq(marker, BYTES_LIT("w"))) {
+		close_batch_no_map(c->filling, item, marker.p[0] == 'w');
 		close_batch_complete(c->filling, item);
 		next_item(c);
 	} else {
@@ -457,6 +457,9 @@ static void look(struct closer *c)
 
 	c->through = due_through(c);
 	for (int p = 0; p < keys_partitions(); p++) {
+		/* A clock that was put back has days before it that it had passed. */
+		if (c->looked_through[p] > c->through)
+			c->looked_through[p] = c->through;
 		bool behind = !TAILQ_EMPTY(&c->requests) || c->looked_through[p] < c->through;
 		wanted[p] = behind && lease_holds(c->deps.lease, p);
 		fresh[p] = c->looked_through[p] == 0;

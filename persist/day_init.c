@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/turn.h"
 #include "persist/keys.h"
@@ -38,7 +39,12 @@ static void on_step(const struct redisReply *reply, void *arg)
 	struct init *i = arg;
 	struct bytes cursor = redis_text(reply);
 
-	if (redis_reply_error(reply) != NULL)
+	if (redis_wrong_type(reply)) {
+		/* Asking again does not help, and must not keep the others waiting; the close reports it. */
+		log_error("persist day event=no-map dept=%s reason=\"a key of its day is of another type\"",
+			i->dept);
+		finish(i, true);
+	} else if (redis_reply_error(reply) != NULL)
 		finish(i, false);
 	else if (bytes_eq(cursor, BYTES_LIT("0")))
 		finish(i, true);

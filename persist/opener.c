@@ -83,6 +83,8 @@ static bool scan(struct opener *o, int32_t today)
 				continue;
 			for (struct dept *d = tree_partition(o->tree, p); d != NULL;
 				d = d->next_in_partition) {
+				if (d->ready_through > today + 1)
+					d->ready_through = today - 1; /* the clock was put back */
 				if (d->ready_through >= day)
 					continue;
 				missing = true;

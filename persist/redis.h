@@ -71,6 +71,10 @@ enum redis_sent redis_eval(struct redis *r, enum script script, int keys, struct
 
 /* The error for a client ("UNAVAILABLE …", "BUSY …"), or NULL when the reply is none. */
 const char *redis_reply_error(const struct redisReply *reply);
+/* The same for an error of Redis that a script has caught and reports for one of its events. */
+const char *redis_error_text(struct bytes error);
+/* Somebody has made the key something else: no repeat heals it. */
+bool redis_wrong_type(const struct redisReply *reply);
 const char *redis_sent_error(enum redis_sent sent);
 
 /* Reading replies without their library's header. All tolerate a reply of another type. */

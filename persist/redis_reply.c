@@ -23,18 +23,27 @@ static const struct {
 	{"WRONGTYPE", "ERR a key of Muster holds another type in Redis; nothing was done"},
 };
 
+const char *redis_error_text(struct bytes error)
+{
+	for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
+		struct bytes prefix = bytes_of(translations[i].prefix);
+		if (error.n >= prefix.n && memcmp(error.p, prefix.p, prefix.n) == 0)
+			return translations[i].text;
+	}
+	log_error("redis link event=error text=\"%.*s\"", (int)error.n, error.p);
+	return "ERR Redis refused the request, nothing was done; the log says why";
+}
+
 const char *redis_reply_error(const struct redisReply *reply)
 {
 	if (reply == NULL)
 		return "UNAVAILABLE Redis was lost under the request, the outcome is unknown; send it again";
-	if (reply->type != REDIS_REPLY_ERROR)
-		return NULL;
-	for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
-		if (strncmp(reply->str, translations[i].prefix, strlen(translations[i].prefix)) == 0)
-			return translations[i].text;
-	}
-	log_error("redis link event=error text=\"%s\"", reply->str);
-	return "ERR Redis refused the request; the log says why";
+	return reply->type == REDIS_REPLY_ERROR ? redis_error_text(redis_text(reply)) : NULL;
+}
+
+bool redis_wrong_type(const struct redisReply *reply)
+{
+	return reply != NULL && reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "WRONGTYPE", 9) == 0;
 }
 
 const char *redis_sent_error(enum redis_sent sent)

@@ -3,13 +3,17 @@
 -- KEYS: day map, closing map, days
 -- ARGV: field in `days`
 -- Reply: {marker or '', how many employees}; {'-', 0} when there is no map; {'c', 0} when the day is closed;
---   {'i', n} when the roster is not whole yet: nothing was done, ready it first
+--   {'i', n} when the roster is not whole yet: nothing was done, ready it first; {'w', 0} when the map is of another
+--   type: it is kept under its name and ':damaged', and the day is closed without it
 local state = redis.call('HGET', KEYS[3], ARGV[1])
 if redis.call('EXISTS', KEYS[2]) == 0 then
   if state == 'closed' then return {'c', 0} end
-  if redis.call('EXISTS', KEYS[1]) == 0 then
+  local kind = redis.call('TYPE', KEYS[1]).ok
+  if kind ~= 'hash' then
     redis.call('HSET', KEYS[3], ARGV[1], 'closing')
-    return {'-', 0}
+    if kind == 'none' then return {'-', 0} end
+    redis.call('RENAME', KEYS[1], KEYS[1] .. ':damaged')
+    return {'w', 0}
   end
   local marker = redis.call('HGET', KEYS[1], '#')
   if marker == 'i' then return {'i', redis.call('HLEN', KEYS[1]) - 1} end

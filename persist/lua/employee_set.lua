@@ -25,15 +25,25 @@ local function one(k, a)
   if type(exists) == 'table' then return 'E' .. exists.err end
   if not exists then return 'T' end
 
-  local record = now and call('HGET', old, id) or nil
+  local record, there = now and pcall('HGET', old, id), pcall('HEXISTS', emps, id)
+  for _, got in ipairs({ record or false, there }) do
+    if type(got) == 'table' then return 'E' .. got.err end
+  end
   local head4 = '|||'
   local oldname = ''
   if record then
     head4, oldname = string.match(record, '^([^|]*|[^|]*|[^|]*|)(.*)$')
+    if not head4 then return 'Ethe record of this employee is damaged' end
   end
   if named ~= '1' then name = oldname end
   local moved = now and now ~= new
   if record and not moved and name == oldname then return 'O' end
+  local sets, open = {}, {}
+  for d = 4, 5 do
+    sets[d], open[d] = moved and pcall('HGET', KEYS[k + d + 3], id), pcall('HEXISTS', KEYS[k + d], '#')
+    if type(sets[d]) == 'table' then return 'E' .. sets[d].err end
+    if type(open[d]) == 'table' then return 'E' .. open[d].err end
+  end
 
   local ok = pcall('XADD', KEYS[k + 9], '*', 'e', head .. (now or '-') .. '|' .. name)
   if type(ok) == 'table' and ok.err then return 'E' .. ok.err end
@@ -41,14 +51,10 @@ local function one(k, a)
   call('SET', dir, new)
   if moved then call('HDEL', old, id) end
   for d = 4, 5 do
-    local map, from = KEYS[k + d], KEYS[k + d + 3]
-    local punched = false
-    if moved then
-      local set = call('HGET', from, id)
-      if set == '' then call('HDEL', from, id) end
-      punched = set and set ~= ''
-    end
-    if not punched and (moved or not now) and call('HEXISTS', map, '#') == 1 then call('HSETNX', map, id, '') end
+    local set = sets[d]
+    if set == '' then call('HDEL', KEYS[k + d + 3], id) end
+    local punched = set and set ~= ''
+    if not punched and (moved or not now) and open[d] == 1 then call('HSETNX', KEYS[k + d], id, '') end
   end
   return 'O'
 end

@@ -16,6 +16,7 @@
 #include "persist/directory.h"
 #include "persist/keys.h"
 #include "persist/record.h"
+#include "persist/redis.h"
 #include "rules/when.h"
 #include "rules/workday.h"
 
@@ -118,16 +119,8 @@ static void on_line(struct bytes line, const char *error, void *arg)
 		reply_late(op);
 		app_journalled(app, keys_partition_of(bytes_of(op->dept)));
 		end(op, NULL);
-	} else if (verdict == 'X') {
-		(void)call_fail(op->call,
-			"TOOBIG the employee has %lld punches on %s already, nothing was done",
-			(long long)app->config->max_punches, op->date);
-		end(op, NULL);
 	} else if (verdict == 'E') {
-		end(op, rest.n > 3 && memcmp(rest.p, "OOM", 3) == 0
-				? "BUSY Redis is out of memory, nothing was done; try again later"
-				: "ERR Redis refused the check-in, nothing was done: a key holds another "
-				  "type or a damaged value");
+		end(op, redis_error_text(rest));
 	} else if (++op->tries >= TRIES_MAX) {
 		end(op, "BUSY the employee is being moved by others, nothing was done; try again");
 	} else if (verdict == 'M') {

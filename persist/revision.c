@@ -189,8 +189,12 @@ static void revise(struct revision *r, struct target *t, int64_t now)
 		.cause = CAUSE,
 		.old = {.in = -1, .out = -1}};
 
-	if (punch_judge(row.new_set, &shift, true, &row.new) != 0)
+	if (punch_judge(row.new_set, &shift, true, &row.new) != 0) {
+		log_error("persist revision event=not-judged employee=%.*s reason=\"more than %d punches, or "
+			  "a damaged set\"",
+			(int)row.employee.n, row.employee.p, PUNCH_SET_MAX);
 		return;
+	}
 	if (t->known &&
 		(t->set.len == t->old_set.len || punch_judge(row.old_set, &shift, true, &row.old) != 0))
 		return; /* nothing new: a repeat */

@@ -451,7 +451,8 @@ class Musterd(Component):
         return [binary, "--config", str(self.dir / "musterd.conf"), *held]
 
     def is_ready(self):
-        return exchange(self.port(), b"PING\r\n", 7) == b"+PONG\r\n"
+        """It takes commands: the stores are known and no day is left unclosed from before."""
+        return b"\r\nready:1\r\n" in exchange(self.port(), b"INFO server\r\nQUIT\r\n", 65536)
 
     def start(self):
         """A running daemon is started anew when its servers have moved or it is to run in another way."""

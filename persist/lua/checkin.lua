@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: MIT
 -- Check-ins of one turn of the loop, of any number of departments.
 -- KEYS, four an event: emps of the home department, day map, days and journal of the day map's partition
--- ARGV[1] = today's work date, ARGV[2] = most punches of a day, then six an event:
+-- ARGV[1] = today's work date, ARGV[2] = most punches of a set, then six an event:
 --   employee, punch (I|O|U and unix ms), event id or '', work date, department of the day map, journal record's head
 -- Reply: one line an event, joined by \n:
 --   N<set>  accepted, the day's punches now      D<set>  a repeat: nothing changed
 --   L       accepted for a day that is closed    U       no such employee in that department
 --   M<dept> the day's punches are in another department's map: ask again with that one
---   X       too many punches                     E<text> refused by Redis, nothing was done
+--   E<text> refused by Redis, nothing was done
+-- A set that is full loses a punch that is neither the first nor the last of its direction: what the day is judged by
+-- stays, and a reader that repeats itself can't keep anyone from going home. The journal has them all.
 -- Everything is read and judged first. Writes go partition by partition, the journal entry before the rest: if it is
 -- refused (out of memory, wrong type), all of that partition is refused and nothing of it is written.
 local today, most = ARGV[1], tonumber(ARGV[2])
@@ -42,6 +44,28 @@ local function log(part, i, head, flag, set, name)
   part.log[n + 1] = 'e'
   part.log[n + 2] = head .. flag .. '|' .. set .. '|' .. name
   part.events[#part.events + 1] = i
+end
+
+-- Without one punch of the direction that has the most, when there are too many. All instants have as many digits.
+local function thin(set)
+  local of, total = { I = {}, O = {}, U = {} }, 0
+  for token in string.gmatch(set, '%S+') do
+    local list = of[string.sub(token, 1, 1)]
+    if list then list[#list + 1] = token end
+    total = total + 1
+  end
+  if total < most then return set end
+  local longest = of.I
+  for _, list in pairs(of) do
+    if #list > #longest then longest = list end
+  end
+  table.sort(longest)
+  local drop, kept = longest[2], {}
+  if #longest < 3 then return set end
+  for token in string.gmatch(set, '%S+') do
+    if token ~= drop then kept[#kept + 1] = token end
+  end
+  return table.concat(kept, ' ')
 end
 
 local function one(i, emps, day, days, journal, id, punch, event, date, dept, head)
@@ -79,7 +103,7 @@ local function one(i, emps, day, days, journal, id, punch, event, date, dept, he
       (event ~= '' and find(s, '#' .. event .. ' ', 1, true)) then
     return 'D' .. set
   end
-  if #set > 14 * most and select(2, string.gsub(set, '%S+', '')) >= most then return 'X' end
+  if #set >= 14 * most then set = thin(set) end
   if event ~= '' then punch = punch .. '#' .. event end
   set = set == '' and punch or set .. ' ' .. punch
 

@@ -11,6 +11,7 @@
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/pages.h"
 #include "cli/show.h"
 #include "cli/table.h"
 #include "cli/when.h"
@@ -147,8 +148,6 @@ struct roll {
 	const char *dept, *day, *state;
 	bool subtree, count;
 	char reference[WHEN_MAX]; /* instants of this date are shown without it */
-	struct table *table;
-	size_t people;
 };
 
 static int read_roll(int argc, char **argv, struct roll *ret)
@@ -177,7 +176,7 @@ static int read_roll(int argc, char **argv, struct roll *ret)
 	return 0;
 }
 
-static void begin_roll(struct roll *roll)
+static struct table *new_roll_table(struct roll *roll)
 {
 	static const struct {
 		const char *head;
@@ -190,22 +189,18 @@ static void begin_roll(struct roll *roll)
 		snprintf(roll->reference, sizeof(roll->reference), "%s", roll->day);
 	else
 		when_date(roll->reference, clock_wall_ms());
-	roll->table = table_new(stdout, roll->options->color);
+	struct table *table = table_new(stdout, roll->options->color);
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
-		table_column(roll->table, columns[i].head, columns[i].align);
+		table_column(table, columns[i].head, columns[i].align);
+	return table;
 }
 
-static void roll_row(struct roll *roll, const redisReply *item)
+static void roll_row(struct table *t, const redisReply *item, void *arg)
 {
-	struct table *t = roll->table;
+	const struct roll *roll = arg;
 	char text[WHEN_MAX];
 	const char *state = answer_str(item, "state");
 
-	roll->people++;
-	if (roll->options->json) {
-		answer_print(answer_map_json(item));
-		return;
-	}
 	table_str(t, STYLE_PLAIN, answer_str(item, "id"));
 	table_cell(t, STYLE_PLAIN, answer_bytes(item, "name"));
 	table_str(t, STYLE_PLAIN, answer_str(item, "dept"));
@@ -217,54 +212,29 @@ static void roll_row(struct roll *roll, const redisReply *item)
 	table_str(t, STYLE_PLAIN, duration_text(text, item, "early"));
 }
 
-/* One page; *cursor moves on and is "" after the last. */
-static int roll_page(struct roll *roll, struct conn *conn, struct buf *cursor)
+static void roll_request(struct request *r, void *arg)
 {
-	struct request r;
-	redisReply *reply;
-	const char *next;
+	const struct roll *roll = arg;
 
-	request_init(&r, "ROLL");
-	request_add(&r, roll->dept);
-	request_option(&r, "DAY", roll->day);
-	request_option(&r, "STATE", roll->state);
+	request_init(r, "ROLL");
+	request_add(r, roll->dept);
+	request_option(r, "DAY", roll->day);
+	request_option(r, "STATE", roll->state);
 	if (roll->subtree)
-		request_add(&r, "SUBTREE");
-	request_option(&r, "CURSOR", cursor->len > 0 ? cursor->data : NULL);
-	request_option(&r, "COUNT", ROLL_PAGE);
-	int result = conn_request(conn, &r, &reply);
-	if (result != CLI_OK)
-		return result;
-	const redisReply *items = answer_page(reply, &next);
-	buf_clear(cursor);
-	if (items != NULL)
-		buf_add_str(cursor, next);
-	for (size_t i = 0; items != NULL && i < items->elements; i++)
-		roll_row(roll, items->element[i]);
-	freeReplyObject(reply);
-	return items != NULL ? CLI_OK : CLI_FAILED;
+		request_add(r, "SUBTREE");
 }
 
 static int roll_people(struct roll *roll)
 {
-	struct buf cursor = BUF_INIT;
-	int result;
-	struct conn *conn = conn_open(roll->options, false, &result);
+	struct pages pages = {.options = roll->options,
+		.table = new_roll_table(roll),
+		.page = ROLL_PAGE,
+		.none = "No one.",
+		.request = roll_request,
+		.row = roll_row,
+		.arg = roll};
 
-	if (conn == NULL)
-		return result;
-	begin_roll(roll);
-	do {
-		result = roll_page(roll, conn, &cursor);
-		if (result == CLI_OK && !roll->options->json && roll->people > 0)
-			table_flush(roll->table);
-	} while (result == CLI_OK && cursor.len > 0 && ferror(stdout) == 0);
-	if (result == CLI_OK && roll->people == 0 && !roll->options->json)
-		puts("No one.");
-	table_free(roll->table);
-	buf_release(&cursor);
-	conn_close(conn);
-	return result;
+	return pages_print(&pages);
 }
 
 int cmd_roll(int argc, char **argv, const struct cli_options *options)

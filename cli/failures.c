@@ -9,6 +9,7 @@
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/pages.h"
 #include "cli/show.h"
 #include "cli/table.h"
 #include "cli/when.h"
@@ -18,18 +19,17 @@
 struct failures {
 	const struct cli_options *options;
 	const char *day, *dept;
-	struct table *table;
-	size_t count;
 };
 
-static void begin(struct failures *f)
+static struct table *new_table(const struct failures *f)
 {
 	static const char *const heads[] = {
 		"ID", "KIND", "DAY", "DEPARTMENT", "EMPLOYEE", "TRIES", "SINCE", "REASON"};
 
-	f->table = table_new(stdout, f->options->color);
+	struct table *table = table_new(stdout, f->options->color);
 	for (size_t i = 0; i < ARRAY_LEN(heads); i++)
-		table_column(f->table, heads[i], TABLE_LEFT);
+		table_column(table, heads[i], TABLE_LEFT);
+	return table;
 }
 
 /* `created` may be an instant or a date and time of the database. */
@@ -49,76 +49,48 @@ static const char *number_or_text(char dst[WHEN_MAX], const redisReply *item, co
 	return dst;
 }
 
-static void add_row(struct failures *f, const redisReply *item)
+static void add_row(struct table *table, const redisReply *item, void *arg)
 {
 	char text[WHEN_MAX];
 	struct bytes reason = answer_bytes(item, "reason"), detail = answer_bytes(item, "detail");
 	struct buf why = BUF_INIT;
 
-	f->count++;
-	if (f->options->json) {
-		answer_print(answer_map_json(item));
-		return;
-	}
+	(void)arg;
 	buf_add_bytes(&why, reason);
 	if (detail.n > 0)
 		buf_add_str(&why, reason.n > 0 ? ": " : "");
 	buf_add_bytes(&why, detail);
-	table_str(f->table, STYLE_PLAIN, number_or_text(text, item, "id"));
-	table_str(f->table, STYLE_PLAIN, answer_str(item, "kind"));
-	table_str(f->table, STYLE_PLAIN, answer_str(item, "day"));
-	table_str(f->table, STYLE_PLAIN, answer_str(item, "dept"));
-	table_str(f->table, STYLE_PLAIN, answer_str(item, "employee"));
-	table_str(f->table, STYLE_PLAIN, number_or_text(text, item, "attempts"));
-	table_str(f->table, STYLE_PLAIN, created_text(text, item));
-	table_cell(f->table, STYLE_WARN, buf_bytes(&why));
+	table_str(table, STYLE_PLAIN, number_or_text(text, item, "id"));
+	table_str(table, STYLE_PLAIN, answer_str(item, "kind"));
+	table_str(table, STYLE_PLAIN, answer_str(item, "day"));
+	table_str(table, STYLE_PLAIN, answer_str(item, "dept"));
+	table_str(table, STYLE_PLAIN, answer_str(item, "employee"));
+	table_str(table, STYLE_PLAIN, number_or_text(text, item, "attempts"));
+	table_str(table, STYLE_PLAIN, created_text(text, item));
+	table_cell(table, STYLE_WARN, buf_bytes(&why));
 	buf_release(&why);
 }
 
-static int list_page(struct failures *f, struct conn *conn, struct buf *cursor)
+static void write_request(struct request *r, void *arg)
 {
-	struct request r;
-	redisReply *reply;
-	const char *next;
+	const struct failures *f = arg;
 
-	request_init(&r, "FAILURE.LIST");
-	request_option(&r, "DAY", f->day);
-	request_option(&r, "DEPT", f->dept);
-	request_option(&r, "CURSOR", cursor->len > 0 ? cursor->data : NULL);
-	request_option(&r, "COUNT", PAGE);
-	int result = conn_request(conn, &r, &reply);
-	if (result != CLI_OK)
-		return result;
-	const redisReply *items = answer_page(reply, &next);
-	buf_clear(cursor);
-	if (items != NULL)
-		buf_add_str(cursor, next);
-	for (size_t i = 0; items != NULL && i < items->elements; i++)
-		add_row(f, items->element[i]);
-	freeReplyObject(reply);
-	return items != NULL ? CLI_OK : CLI_FAILED;
+	request_init(r, "FAILURE.LIST");
+	request_option(r, "DAY", f->day);
+	request_option(r, "DEPT", f->dept);
 }
 
 static int list(struct failures *f)
 {
-	struct buf cursor = BUF_INIT;
-	int result;
-	struct conn *conn = conn_open(f->options, false, &result);
+	struct pages pages = {.options = f->options,
+		.table = new_table(f),
+		.page = PAGE,
+		.none = "No failures.",
+		.request = write_request,
+		.row = add_row,
+		.arg = f};
 
-	if (conn == NULL)
-		return result;
-	begin(f);
-	do {
-		result = list_page(f, conn, &cursor);
-		if (result == CLI_OK && !f->options->json && f->count > 0)
-			table_flush(f->table);
-	} while (result == CLI_OK && cursor.len > 0 && ferror(stdout) == 0);
-	if (result == CLI_OK && f->count == 0 && !f->options->json)
-		puts("No failures.");
-	table_free(f->table);
-	buf_release(&cursor);
-	conn_close(conn);
-	return result;
+	return pages_print(&pages);
 }
 
 static int act(const struct cli_options *options, const char *command, const char *verb, const char *id)

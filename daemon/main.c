@@ -31,7 +31,16 @@ static const char usage[] =
 	"  -V, --version           print the version\n"
 	"  -h, --help              print this\n";
 
-enum mode { MODE_RUN, MODE_CHECK, MODE_SAMPLE, MODE_COMMANDS, MODE_HASH, MODE_VERSION, MODE_HELP, MODE_WRONG };
+enum mode {
+	MODE_RUN,
+	MODE_CHECK,
+	MODE_SAMPLE,
+	MODE_COMMANDS,
+	MODE_HASH,
+	MODE_VERSION,
+	MODE_HELP,
+	MODE_WRONG
+};
 
 struct options {
 	enum mode mode;

@@ -8,8 +8,8 @@
 #include "handlers/options.h"
 #include "persist/keys.h"
 #include "persist/redis.h"
+#include "persist/team_add.h"
 #include "persist/tree.h"
-#include "rules/when.h"
 
 /* ---- TEAM.ADD ---- */
 
@@ -47,41 +47,6 @@ static void on_added(const struct redisReply *reply, void *arg)
 	call_finish(call);
 }
 
-static enum redis_sent send_add(
-	struct call *call, struct bytes parent, struct bytes name, struct bytes manager)
-{
-	struct bytes id = call->argv[1];
-	struct redis_args a;
-	struct buf text = BUF_INIT;
-	int32_t today = app_today();
-	char date[DATE_TEXT];
-
-	redis_args_init(&a);
-	key_org_of(&text, "dept", id);
-	redis_arg_key(&a, &text);
-	key_journal(&text, keys_org());
-	redis_arg_key(&a, &text);
-	key_days(&text, keys_partition_of(id));
-	redis_arg_key(&a, &text);
-	for (int32_t day = today; day <= today + 1; day++) {
-		key_day(&text, id, day);
-		redis_arg_key(&a, &text);
-	}
-	key_org(&text, "");
-	redis_arg_key(&a, &text);
-	redis_arg(&a, id);
-	redis_arg(&a, parent);
-	redis_arg(&a, name);
-	redis_arg(&a, manager);
-	redis_arg_i64(&a, TEAM_DEPTH_MAX);
-	for (int32_t day = today; day <= today + 1; day++) {
-		buf_addf(&text, "%.*s:%s", (int)id.n, id.p, date_format(day, date));
-		redis_arg_key(&a, &text);
-	}
-	buf_release(&text);
-	return redis_eval(call->app->redis, SCRIPT_TEAM_ADD, 5, &a, on_added, call);
-}
-
 enum verdict team_add_exec(struct call *call)
 {
 	struct bytes name = {0}, manager = {0}, parent = call->argv[2];
@@ -100,7 +65,8 @@ enum verdict team_add_exec(struct call *call)
 		name = call->argv[1];
 	if (manager.p == NULL)
 		manager = (struct bytes){"", 0};
-	enum redis_sent sent = send_add(call, parent, name, manager);
+	enum redis_sent sent = team_add_send(
+		call->app->redis, call->argv[1], parent, name, manager, app_today(), on_added, call);
 	return sent == REDIS_SENT ? CALL_WAIT : call_fail(call, "%s", redis_sent_error(sent));
 }
 

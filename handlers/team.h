@@ -5,9 +5,6 @@
 
 #include "handlers/command.h"
 
-/* Depth that no node may pass. */
-#define TEAM_DEPTH_MAX 64
-
 enum verdict team_add_exec(struct call *call);
 enum verdict team_get_exec(struct call *call);
 

@@ -17,7 +17,7 @@
 #define RING_WINDOWS      4
 #define RING_MIN          64
 #define BACKLOG_MAX_BYTES ((size_t)4 << 20)
-#define CONFIRM_WAIT_US   (60 * INT64_C(1000000))
+#define CONFIRM_WAIT_US   (15 * INT64_C(1000000))
 #define REOPEN_MS         1000
 #define HEADERS_MAX       5
 
@@ -209,18 +209,21 @@ static void on_closed(void *arg, int code, const char *text)
 
 static void on_writable(void *arg)
 {
-	struct publisher *p = arg;
-
-	p->progress_us = clock_mono_us();
-	look_for_room(p);
+	look_for_room(arg);
 }
 
+/* A queue without a leader takes messages and never confirms them, while heartbeats come and go. What has not
+ * left yet, or is not read by a broker that has blocked us, is not late. */
 static void on_tick(void *arg, int64_t now_us)
 {
 	struct publisher *p = arg;
 
-	if (p->pending > 0 && now_us - p->progress_us > CONFIRM_WAIT_US)
-		link_drop(channel_link(p->channel), "%zu messages without a confirm for %lld s", p->pending,
+	struct link *link = channel_link(p->channel);
+
+	if (link_backlog(link) > 0 || link_blocked(link))
+		p->progress_us = now_us;
+	else if (p->pending > 0 && now_us - p->progress_us > CONFIRM_WAIT_US)
+		link_drop(link, "%zu messages without a confirm for %lld s", p->pending,
 			(long long)((now_us - p->progress_us) / 1000000));
 }
 

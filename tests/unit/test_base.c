@@ -25,7 +25,8 @@ static void test_ids(void **state)
 	assert_false(id_valid((struct bytes){longest, 65}));
 	assert_true(id_valid(BYTES_LIT("9007199254740993")));
 	assert_true(id_valid(BYTES_LIT("a_B-9")));
-	static const char *const bad[] = {"", "-", "a b", "a.b", "a:b", "#", "*", "{x}", "a|b", "\x01", "caf\xc3\xa9"};
+	static const char *const bad[] = {
+		"", "-", "a b", "a.b", "a:b", "#", "*", "{x}", "a|b", "\x01", "caf\xc3\xa9"};
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_false(id_valid(bytes_of(bad[i])));
 	assert_false(id_valid(BYTES_LIT("a\0b")));
@@ -35,7 +36,8 @@ static void test_ids(void **state)
 
 static void test_names(void **state)
 {
-	static const char *const bad[] = {"a\nb", "\x7f", "\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"};
+	static const char *const bad[] = {
+		"a\nb", "\x7f", "\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80"};
 
 	(void)state;
 	assert_true(name_valid(BYTES_LIT("")));
@@ -137,7 +139,8 @@ static void test_config_table(void **state)
 		config_value(&c, &keys[i], &text);
 		if (keys[i].type == CONFIG_SECRET)
 			continue;
-		if (config_set(&c, keys[i].section, keys[i].name, text.data != NULL ? text.data : "", &errors) != 0)
+		if (config_set(&c, keys[i].section, keys[i].name, text.data != NULL ? text.data : "",
+			    &errors) != 0)
 			fail_msg("%s", errors.data);
 	}
 	buf_release(&text);
@@ -174,7 +177,8 @@ static void test_config_refusals(void **state)
 static void test_config_file(void **state)
 {
 	char path[] = "/tmp/muster-config-XXXXXX";
-	static const char text[] = "[server]\nport = 7500\nidle_timeout = 90s\n[day]\nday_start = 03:30\nbogus = 1\nshift_end = 02:00\n";
+	static const char text[] = "[server]\nport = 7500\nidle_timeout = 90s\n[day]\nday_start = "
+				   "03:30\nbogus = 1\nshift_end = 02:00\n";
 	struct config c;
 	struct buf errors = BUF_INIT;
 

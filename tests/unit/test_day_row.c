@@ -37,8 +37,14 @@ static void test_union(void **state)
 static void test_punch_record(void **state)
 {
 	struct buf text = BUF_INIT;
-	struct punch_record p = {.date = BYTES_LIT("2026-11-30"), .dept = BYTES_LIT("D1"), .home = BYTES_LIT("D2"),
-		.employee = BYTES_LIT("E.1@x"), .direction = 'O', .at = 5, .received = 7, .source = BYTES_LIT("gate")};
+	struct punch_record p = {.date = BYTES_LIT("2026-11-30"),
+		.dept = BYTES_LIT("D1"),
+		.home = BYTES_LIT("D2"),
+		.employee = BYTES_LIT("E.1@x"),
+		.direction = 'O',
+		.at = 5,
+		.received = 7,
+		.source = BYTES_LIT("gate")};
 	struct punch_record back;
 
 	(void)state;
@@ -78,12 +84,17 @@ static void test_failure_row(void **state)
 	struct sql_rows rows = {0};
 	char longer[400];
 	memset(longer, 'x', sizeof(longer));
-	struct failure_row f = {.kind = "day", .ref = {longer, sizeof(longer)}, .day = -1,
-		.employee = {longer, sizeof(longer)}, .reason = "refused", .detail = "bad \xff\xfe\n value"};
+	struct failure_row f = {.kind = "day",
+		.ref = {longer, sizeof(longer)},
+		.day = -1,
+		.employee = {longer, sizeof(longer)},
+		.reason = "refused",
+		.detail = "bad \xff\xfe\n value"};
 
 	(void)state;
 	failure_row_add(&rows, &f, 0);
-	/* What is too long for its column is cut, and what is no text is made text: this row must not fail, too. */
+	/* What is too long for its column is cut, and what is no text is made text: this row must not fail,
+	 * too. */
 	assert_non_null(strstr(rows.text.data, "'bad ??? value'"));
 	assert_null(strstr(rows.text.data, "\xff"));
 	assert_int_equal(rows.count, 1);

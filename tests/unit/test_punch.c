@@ -27,14 +27,13 @@ static const char *set_of(size_t count, const char *const *punches)
 		int64_t ms = -1;
 		snprintf(text, sizeof(text), "2026-11-30T%sZ", punches[i] + 2);
 		assert_true(when_parse(bytes_of(text), &ms));
-		len += (size_t)snprintf(set + len, sizeof(set) - len, "%s%c%lld", len > 0 ? " " : "", punches[i][0],
-			(long long)ms);
+		len += (size_t)snprintf(set + len, sizeof(set) - len, "%s%c%lld", len > 0 ? " " : "",
+			punches[i][0], (long long)ms);
 	}
 	return set;
 }
 
-#define SET(...)                                                                                              \
-	set_of(ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
+#define SET(...) set_of(ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
 
 static struct judgement judge(const char *set, bool closed)
 {
@@ -133,8 +132,8 @@ static void test_debounce(void **state)
 /* Any order of the same punches is the same day. */
 static void test_order_free(void **state)
 {
-	static const char *const punches[] = {"I 08:58:00", "O 12:00:00", "U 12:40:00", "I 12:40:10", "O 18:01:00",
-		"O 18:01:20", "I 08:58:20"};
+	static const char *const punches[] = {"I 08:58:00", "O 12:00:00", "U 12:40:00", "I 12:40:10",
+		"O 18:01:00", "O 18:01:20", "I 08:58:20"};
 	const char *shuffled[ARRAY_LEN(punches)];
 	char first[2048];
 
@@ -160,7 +159,8 @@ static void test_order_free(void **state)
 
 static void test_damaged(void **state)
 {
-	static const char *const bad[] = {"x", "I", "I12a", "Q123", "I1 ", " I1", "I1  O2", "I-5", "garbage", "#"};
+	static const char *const bad[] = {
+		"x", "I", "I12a", "Q123", "I1 ", " I1", "I1  O2", "I-5", "garbage", "#"};
 	struct judgement j = {.punches = 42};
 
 	(void)state;

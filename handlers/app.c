@@ -28,8 +28,10 @@
 #include "rules/workday.h"
 
 #define TICK_MS      250
-#define BATCH_EVENTS 256  /* of one script call: about 3 ms of Redis */
-#define RELAY_GAP_MS 1000 /* between two windows of a partition under load, so that notices can be grouped   \
+#define TICK_FAST_MS 20 /* while starting and draining, when somebody waits for us */
+#define BATCH_EVENTS 256 /* of one script call: about 3 ms of Redis */
+#define RELAY_GAP_MS                                                                                         \
+	1000              /* between two windows of a partition under load, so that notices can be grouped   \
 			   */
 #define RELAY_BUSY     40 /* records of a window that mean load */
 #define RELAY_ENTRIES  500
@@ -246,43 +248,83 @@ bool app_refused(struct app *app)
 
 /* ---- DAY.CLOSE of other daemons ---- */
 
-void app_ask_others_to_close(struct app *app, int32_t day)
-{
-	struct buf key = BUF_INIT;
-	char date[DATE_TEXT];
-	const char *const words[] = {"close_asked", date_format(day, date), NULL};
+/* Fields of `meta`: "close_asked" = a date that every daemon closes its partitions through;
+ * "close_asked:<dept>" = a date for one department, until its partition's owner takes it up. */
+#define ASKED "close_asked"
 
-	app->close_asked = day > app->close_asked ? day : app->close_asked;
+void app_ask_others_to_close(struct app *app, int32_t day, struct bytes dept)
+{
+	struct buf key = BUF_INIT, field = BUF_INIT;
+	char date[DATE_TEXT];
+
+	if (dept.n > 0 && lease_holds(app->lease, keys_partition_of(dept)))
+		return;
+	buf_addf(&field, ASKED "%s%.*s", dept.n > 0 ? ":" : "", (int)dept.n, dept.p);
+	const char *const words[] = {field.data, date_format(day, date), NULL};
+	if (dept.n == 0)
+		app->close_asked = day > app->close_asked ? day : app->close_asked;
 	key_meta(&key);
 	send_simple(app, on_ignored, "HSET", &key, words);
 	buf_release(&key);
+	buf_release(&field);
 }
 
 static void on_request_done(bool ok, void *arg)
 {
-	(void)ok;
-	(void)arg;
+	struct app *app = arg;
+
+	if (!ok)
+		app->close_asked = 0; /* not done in time: the next look takes it up again */
 }
 
-static void on_close_asked(const struct redisReply *reply, void *arg)
+static void close_for_others(struct app *app, struct bytes dept, int32_t day)
+{
+	closer_request(app->closer, day, dept, INT64_C(3600000), on_request_done, app);
+}
+
+static void close_dept_for_others(struct app *app, struct bytes field, struct bytes dept, int32_t day)
+{
+	struct buf key = BUF_INIT, name = BUF_INIT;
+
+	if (!id_valid(dept) || !lease_holds(app->lease, keys_partition_of(dept)))
+		return;
+	close_for_others(app, dept, day);
+	buf_add_bytes(&name, field);
+	const char *const words[] = {name.data, NULL};
+	key_meta(&key);
+	send_simple(app, on_ignored, "HDEL", &key, words);
+	buf_release(&key);
+	buf_release(&name);
+}
+
+static void on_meta(const struct redisReply *reply, void *arg)
 {
 	struct app *app = arg;
 	int32_t day;
 
-	if (!date_parse(redis_text(reply), &day) || day <= app->close_asked ||
-		clock_wall_ms() < workday_end(day))
-		return;
-	app->close_asked = day;
-	closer_request(app->closer, day, (struct bytes){"", 0}, INT64_C(3600000), on_request_done, app);
+	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
+		struct bytes f[2], field = redis_text(redis_at(reply, i));
+		int parts = bytes_split(field, ':', f, 2);
+		if (!bytes_eq(f[0], BYTES_LIT(ASKED)) ||
+			!date_parse(redis_text(redis_at(reply, i + 1)), &day) ||
+			clock_wall_ms() < workday_end(day))
+			continue;
+		if (parts == 2) {
+			close_dept_for_others(app, field, f[1], day);
+		} else if (day > app->close_asked) {
+			app->close_asked = day;
+			close_for_others(app, (struct bytes){"", 0}, day);
+		}
+	}
 }
 
 static void look_for_close(struct app *app)
 {
 	struct buf key = BUF_INIT;
-	const char *const words[] = {"close_asked", NULL};
+	const char *const none[] = {NULL};
 
 	key_meta(&key);
-	send_simple(app, on_close_asked, "HGET", &key, words);
+	send_simple(app, on_meta, "HGETALL", &key, none);
 	buf_release(&key);
 }
 
@@ -313,6 +355,13 @@ static void drain_on(struct app *app)
 	}
 }
 
+static void set_tick(struct app *app, int ms)
+{
+	struct timeval every = {0, ms * 1000};
+
+	event_add(app->tick, &every);
+}
+
 void app_drain(struct app *app, void (*done)(void *arg), void *arg)
 {
 	app->draining = true;
@@ -323,6 +372,7 @@ void app_drain(struct app *app, void (*done)(void *arg), void *arg)
 	journal_stop(ledger_reader.journal);
 	closer_stop(app->closer);
 	opener_stop(app->opener);
+	set_tick(app, TICK_FAST_MS);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -332,10 +382,16 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	migrate(app);
-	if (app->draining)
+	if (app->draining) {
 		drain_on(app);
-	else if (app->ready && redis_ready(app->redis) && ++app->ticks % 8 == 0)
-		look_for_close(app);
+	} else if (!app_ready(app)) {
+		opener_wake(app->opener);
+		closer_wake(app->closer);
+	} else {
+		set_tick(app, TICK_MS);
+		if (redis_ready(app->redis) && ++app->ticks % 8 == 0)
+			look_for_close(app);
+	}
 }
 
 /* ---- life ---- */
@@ -374,7 +430,6 @@ static bool use_config(struct app *app)
 struct app *app_new(struct event_base *base, struct config *config)
 {
 	struct app *app = xcalloc(1, sizeof(*app));
-	struct timeval every = {0, TICK_MS * 1000};
 
 	app->base = base;
 	app->config = config;
@@ -424,7 +479,7 @@ struct app *app_new(struct event_base *base, struct config *config)
 
 	redis_on_change(app->redis, on_redis, app);
 	app->tick = event_new(base, -1, EV_PERSIST, on_tick, app);
-	event_add(app->tick, &every);
+	set_tick(app, TICK_FAST_MS);
 	return app;
 }
 
@@ -448,12 +503,12 @@ void app_free(struct app *app)
 		return;
 	event_free(app->tick);
 	/* The links first: whatever waits for them ends, in structures that are still there. */
-	batch_free(app->checkins);
-	batch_free(app->employees);
 	mysql_link_free(app->schema_sql);
 	mysql_link_free(app->ledger_sql);
 	mysql_link_free(app->work_sql);
 	redis_free(app->redis);
+	batch_free(app->checkins);
+	batch_free(app->employees);
 	mq_free(app->mq);
 	relay_free(app->relay);
 	ledger_free(app->ledger);

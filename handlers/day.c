@@ -96,10 +96,10 @@ static void ask_sums(struct day_op *op)
 	mysql_link_query(op->call->app->work_sql, &sql, on_sums, op);
 }
 
-static void settle(struct day_op *op, const struct redisReply *reply)
+static void settle(struct day_op *op, const char *error)
 {
-	if (redis_reply_error(reply) != NULL)
-		op->error = redis_reply_error(reply);
+	if (error != NULL)
+		op->error = error;
 	if (--op->waiting == 0)
 		ask_sums(op);
 }
@@ -111,7 +111,8 @@ static void on_size(const struct redisReply *reply, void *arg)
 	/* The marker is no employee. */
 	if (redis_int(reply) > 0)
 		op->expected += redis_int(reply) - 1;
-	settle(op, reply);
+	/* A map of another type has nobody, and must not hide the rest of the day. */
+	settle(op, redis_wrong_type(reply) ? NULL : redis_reply_error(reply));
 }
 
 static bool ask(struct day_op *op, const char *command, struct buf *key, redis_cb cb)
@@ -121,7 +122,7 @@ static bool ask(struct day_op *op, const char *command, struct buf *key, redis_c
 	redis_args_init(&a);
 	redis_arg_str(&a, command);
 	redis_arg_key(&a, key);
-	enum redis_sent sent = redis_send(op->call->app->redis, &a, cb, op);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, cb, op);
 	if (sent == REDIS_SENT)
 		op->waiting++;
 	else
@@ -153,7 +154,7 @@ static void on_days(const struct redisReply *reply, void *arg)
 		}
 	}
 	buf_release(&key);
-	settle(op, reply);
+	settle(op, redis_wrong_type(reply) ? NULL : redis_reply_error(reply));
 }
 
 static void tell_state(struct day_op *op)
@@ -221,7 +222,7 @@ enum verdict day_close_exec(struct call *call)
 			date_format(day, date), (long long)workday_end(day));
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
-	app_ask_others_to_close(call->app, day);
+	app_ask_others_to_close(call->app, day, dept);
 	closer_request(call->app->closer, day, dept.p != NULL ? dept : (struct bytes){"", 0}, CLOSE_WAIT_MS,
 		on_closed, op_new(call, day));
 	return CALL_WAIT;

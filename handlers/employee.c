@@ -12,6 +12,7 @@
 #include "persist/directory.h"
 #include "persist/keys.h"
 #include "persist/record.h"
+#include "persist/redis.h"
 
 #define TRIES_MAX 5
 
@@ -56,6 +57,15 @@ bool employee_home(struct call *call, struct bytes *ret_dept)
 	return false;
 }
 
+static void end(struct call *call, const char *error)
+{
+	if (error != NULL)
+		(void)call_fail(call, "%s", error);
+	else
+		reply_status(&call->reply, "OK");
+	call_finish(call);
+}
+
 /* ---- SET and MOVE ---- */
 
 struct set_op {
@@ -69,17 +79,10 @@ struct set_op {
 
 static void set_step(struct set_op *op);
 
-static enum verdict set_end(struct set_op *op, const char *error)
+static void set_end(struct set_op *op, const char *error)
 {
-	struct call *call = op->call;
-
-	if (error != NULL)
-		(void)call_fail(call, "%s", error);
-	else
-		reply_status(&call->reply, "OK");
+	end(op->call, error);
 	free(op);
-	call_finish(call);
-	return CALL_WAIT;
 }
 
 static void on_set(struct bytes line, const char *error, void *arg)
@@ -116,7 +119,7 @@ static void on_set(struct bytes line, const char *error, void *arg)
 		set_end(op, "UNKNOWN no such employee");
 		return;
 	default:
-		set_end(op, "ERR Redis refused the change, nothing was done");
+		set_end(op, redis_error_text(rest));
 	}
 }
 
@@ -258,14 +261,8 @@ static enum redis_sent remove_step(struct remove_op *op, struct bytes home);
 
 static void remove_end(struct remove_op *op, const char *error)
 {
-	struct call *call = op->call;
-
-	if (error != NULL)
-		(void)call_fail(call, "%s", error);
-	else
-		reply_status(&call->reply, "OK");
+	end(op->call, error);
 	free(op);
-	call_finish(call);
 }
 
 static void on_removed(const struct redisReply *reply, void *arg)

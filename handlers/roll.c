@@ -322,11 +322,11 @@ static bool resume(struct roll_op *op, struct bytes cursor)
 		return false;
 	op->at = tree_find(op->call->app->tree, part[0]);
 	const struct dept *up = op->at;
-	while (up != NULL && up != op->top)
+	while (op->subtree && up != NULL && up != op->top)
 		up = up->parent;
 	int64_t scan;
 	bool from_mysql = part[1].n > 1 && part[1].p[0] == '=';
-	if (up == NULL || part[1].n > ID_MAX + 1 || (!from_mysql && !bytes_to_i64(part[1], &scan)))
+	if (up != op->top || part[1].n > ID_MAX + 1 || (!from_mysql && !bytes_to_i64(part[1], &scan)))
 		return false;
 	if (!bytes_eq(part[1], BYTES_LIT("0")))
 		buf_add_bytes(&op->cursor, part[1]);

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/turn.h"
 
+#define UNDER_WAY_MAX 2 /* one that Redis works on, and one that waits for it */
+
 struct event_slot {
 	const void *owner;
 	batch_cb cb;
@@ -14,6 +16,7 @@ struct event_slot {
 
 /* A batch on its way, and what it ends with. */
 struct flight {
+	struct batch *batch;
 	const char *error;
 	struct turn_task failure;
 	int count;
@@ -28,12 +31,16 @@ struct batch {
 	void *head_arg;
 	struct redis_args keys, args;
 	struct flight *open; /* NULL while empty */
+	int under_way;       /* sent and not answered */
 	struct turn_task flush;
 };
 
 static void flush_task(void *arg)
 {
-	batch_flush(arg);
+	struct batch *b = arg;
+
+	if (b->under_way < UNDER_WAY_MAX)
+		batch_flush(b);
 }
 
 struct batch *batch_new(struct redis *redis, enum script script, int keys, int most,
@@ -83,6 +90,7 @@ void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis
 	if (b->open == NULL) {
 		b->open = xmalloc(sizeof(*b->open) + (size_t)b->most * sizeof(b->open->slots[0]));
 		b->open->count = 0;
+		b->open->batch = b;
 		redis_args_init(&b->keys);
 		redis_args_init(&b->args);
 		if (b->head != NULL)
@@ -116,6 +124,9 @@ static void on_reply(const struct redisReply *reply, void *arg)
 	struct flight *f = arg;
 	const char *error = redis_reply_error(reply);
 
+	f->batch->under_way--;
+	if (f->batch->open != NULL)
+		turn_schedule(&f->batch->flush);
 	if (error != NULL) {
 		fail(f, error);
 		return;
@@ -143,8 +154,10 @@ void batch_flush(struct batch *b)
 	redis_args_append(&b->keys, &b->args);
 	enum redis_sent sent =
 		redis_eval(b->redis, b->script, f->count * b->keys_each, &b->keys, on_reply, f);
-	if (sent == REDIS_SENT)
+	if (sent == REDIS_SENT) {
+		b->under_way++;
 		return;
+	}
 	f->error = redis_sent_error(sent);
 	turn_task_init(&f->failure, failure_task, f);
 	turn_schedule(&f->failure);

@@ -20,7 +20,7 @@ typedef void (*batch_cb)(struct bytes line, const char *error, void *arg);
 /* `keys`: keys an event. `head` writes the arguments in front of the events'; may be NULL. */
 struct batch *batch_new(struct redis *redis, enum script script, int keys, int most,
 	void (*head)(struct redis_args *args, void *arg), void *arg);
-/* Events that are still open get an error. */
+/* After the link has been freed. Events that are still open get an error. */
 void batch_free(struct batch *b);
 
 /* Adds one event: begin, write its keys into *ret_keys and its arguments into *ret_args, end. `owner` only

@@ -154,11 +154,6 @@ static void end_batch(struct close_batch *b, bool ok)
 	b->done(ok, b->arg);
 }
 
-static void on_ended(void *arg)
-{
-	end_batch(arg, true);
-}
-
 /* The counts of what this batch wrote, and its absentees. From here on it is not written again. */
 static void count_rows(struct close_batch *b)
 {
@@ -178,7 +173,12 @@ static void count_rows(struct close_batch *b)
 		b->also[i]->recorded = true;
 	for (size_t i = 0; i < b->complete_count; i++)
 		b->complete[i]->phase = CLOSE_WRITTEN;
-	close_end_start(b->deps, b->complete, b->complete_count, on_ended, b);
+	end_batch(b, true);
+}
+
+void close_batch_end(struct close_batch *b, void (*done)(void *arg), void *arg)
+{
+	close_end_start(b->deps, b->complete, b->complete_count, done, arg);
 }
 
 static void on_merged(bool ok, void *arg)

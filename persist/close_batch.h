@@ -53,6 +53,9 @@ void close_batch_complete(struct close_batch *b, struct close_item *item);
 void close_batch_write(struct close_batch *b, struct close_item **also, size_t also_count,
 	void (*done)(bool ok, void *arg), void *arg);
 
+/* After it has been written: ends its complete items in Redis. done() once, later. */
+void close_batch_end(struct close_batch *b, void (*done)(void *arg), void *arg);
+
 /* The date and department as the field of the `days` hash. */
 void close_field(struct buf *out, const struct close_item *item);
 

@@ -117,7 +117,8 @@ static void send_page(struct one *o, const struct redisReply *records)
 
 static void on_names(const struct redisReply *reply, void *arg)
 {
-	if (reply == NULL || redis_reply_error(reply) != NULL)
+	/* Damaged records cost the names, not the notices. */
+	if (redis_reply_error(reply) != NULL && !redis_wrong_type(reply))
 		settle(arg, false);
 	else
 		send_page(arg, reply);

@@ -42,15 +42,21 @@ struct look {
 	struct part parts[PARTITIONS_MAX];
 };
 
+static void settle(struct look *l);
+
 static void on_healed(const struct mysql_result *result, void *arg)
 {
-	(void)arg;
-	if (result->outcome != SQL_OK)
+	struct look *l = arg;
+
+	if (result->outcome != SQL_OK) {
 		log_warning("persist close event=heal-failed outcome=%s", sql_outcome_name(result->outcome));
+		l->ok = false;
+	}
+	settle(l);
 }
 
 /* A daemon may have died between the end of a day in Redis and its record in day_close. */
-static void heal_ledger(const struct closer_deps *deps, const struct redisReply *days)
+static void heal_ledger(struct look *l, const struct redisReply *days)
 {
 	struct buf sql = BUF_INIT;
 	bool any = false;
@@ -71,8 +77,10 @@ static void heal_ledger(const struct closer_deps *deps, const struct redisReply 
 		any = true;
 	}
 	buf_add_char(&sql, ')');
-	if (any)
-		mysql_link_query(deps->sql, &sql, on_healed, NULL);
+	if (any) {
+		l->left++;
+		mysql_link_query(l->spec.deps->sql, &sql, on_healed, l);
+	}
 	buf_release(&sql);
 }
 
@@ -159,7 +167,7 @@ static void on_days(const struct redisReply *reply, void *arg)
 		l->ok = false;
 	find_open(p, reply);
 	if (p->fresh)
-		heal_ledger(l->spec.deps, reply);
+		heal_ledger(l, reply);
 	settle(l);
 }
 

@@ -61,6 +61,7 @@ struct closer {
 	struct close_item *reading; /* its reply is to come */
 	struct buf cursor;
 	struct close_batch *filling, *writing;
+	int ending; /* written batches whose departments are being ended in Redis */
 	int32_t filling_day;
 	bool failed; /* the run ends as soon as nothing is under way; what is left is done by the next */
 	TAILQ_HEAD(, request) requests;
@@ -136,6 +137,8 @@ static void settle_run(struct closer *c)
 {
 	set_state(c, CLOSER_IDLE);
 	if (c->failed) {
+		/* Departments may have ended that day_close does not know of: look everywhere afresh. */
+		memset(c->looked_through, 0, sizeof(c->looked_through));
 		c->not_before_us = clock_mono_us() + RETRY_MS * 1000;
 		return;
 	}
@@ -153,16 +156,41 @@ static void end_run(struct closer *c)
 
 /* ---- writing ---- */
 
+/* A written batch, whose departments are being ended while the next one is written. */
+struct ending {
+	struct closer *closer;
+	struct close_batch *batch;
+};
+
+static void on_ended(void *arg)
+{
+	struct ending *e = arg;
+
+	e->closer->ending--;
+	turn_schedule(&e->closer->pump);
+	close_batch_free(e->batch);
+	free(e);
+}
+
 static void on_batch(bool ok, void *arg)
 {
 	struct closer *c = arg;
+	struct close_batch *b = c->writing;
 
-	/* After a failure the run is begun again with a fresh view: what was written stays, the rest is found
-	 * again. */
-	c->failed = c->failed || !ok;
-	close_batch_free(c->writing);
 	c->writing = NULL;
 	turn_schedule(&c->pump);
+	/* After a failure the run is begun again with a fresh view: what was written stays, the rest is found
+	 * again.
+	 */
+	c->failed = c->failed || !ok;
+	if (!ok) {
+		close_batch_free(b);
+		return;
+	}
+	struct ending *e = xmalloc(sizeof(*e));
+	*e = (struct ending){c, b};
+	c->ending++;
+	close_batch_end(b, on_ended, e);
 }
 
 /* Departments that have ended and whose end day_close does not say yet. */
@@ -359,6 +387,8 @@ static void run_on(struct closer *c)
 	}
 	if (c->writing != NULL || reading || (more && (c->filling == NULL || !full)))
 		return;
+	if (c->ending > 0)
+		return;
 	if (c->failed) {
 		close_batch_free(c->filling);
 		c->filling = NULL;
@@ -496,6 +526,11 @@ bool closer_caught_up(const struct closer *c)
 			return false;
 	}
 	return true;
+}
+
+void closer_wake(struct closer *c)
+{
+	on_timer(-1, 0, c);
 }
 
 bool closer_running(const struct closer *c)

@@ -45,6 +45,8 @@ void closer_request(struct closer *c, int32_t day, struct bytes dept, int64_t ti
 	void (*fn)(bool ok, void *arg), void *arg);
 /* Nothing that is due is left unclosed in our partitions, as far as we know. */
 bool closer_caught_up(const struct closer *c);
+/* Looks at once instead of at its next tick. */
+void closer_wake(struct closer *c);
 bool closer_running(const struct closer *c);
 /* Begins nothing new. */
 void closer_stop(struct closer *c);

@@ -161,6 +161,11 @@ void opener_free(struct opener *o)
 	free(o);
 }
 
+void opener_wake(struct opener *o)
+{
+	turn_schedule(&o->more);
+}
+
 bool opener_caught_up(const struct opener *o)
 {
 	return o->caught_up;

@@ -18,6 +18,8 @@ struct opener *opener_new(
 void opener_free(struct opener *o);
 /* Today's and tomorrow's maps of our departments are ready, as far as we know. */
 bool opener_caught_up(const struct opener *o);
+/* Looks at once instead of at its next tick. */
+void opener_wake(struct opener *o);
 void opener_stop(struct opener *o);
 
 #endif

@@ -36,9 +36,9 @@ enum redis_state {
 static const char *const state_names[] = {"down", "resolving", "connecting", "greeting", "ready"};
 
 enum op_kind {
-	OP_PLAIN,  /* sent once */
-	OP_QUERY,  /* only reads: may be sent again */
-	OP_SCRIPT  /* refused without a change when Redis has lost its text */
+	OP_PLAIN, /* sent once */
+	OP_QUERY, /* only reads: may be sent again */
+	OP_SCRIPT /* refused without a change when Redis has lost its text */
 };
 
 /* One command under way. Scripts and queries keep their bytes, so that they can be sent again. */
@@ -237,7 +237,8 @@ static void put_script(struct redis *r, struct op *op, bool with_text)
 	char keys[16];
 	int n = snprintf(keys, sizeof(keys), "%d", op->keys);
 
-	buf_addf(&head, "*%d\r\n%s\r\n$%zu\r\n", op->argc + 3, with_text ? "$4\r\nEVAL" : "$7\r\nEVALSHA", body.n);
+	buf_addf(&head, "*%d\r\n%s\r\n$%zu\r\n", op->argc + 3, with_text ? "$4\r\nEVAL" : "$7\r\nEVALSHA",
+		body.n);
 	buf_add_bytes(&head, body);
 	buf_addf(&head, "\r\n$%d\r\n%s\r\n", n, keys);
 	put(r, op, head.data, head.len);
@@ -266,7 +267,8 @@ static enum redis_sent admit(struct redis *r, struct redis_args *a)
 	return verdict;
 }
 
-static enum redis_sent send_kind(struct redis *r, enum op_kind kind, struct redis_args *a, redis_cb cb, void *arg)
+static enum redis_sent send_kind(
+	struct redis *r, enum op_kind kind, struct redis_args *a, redis_cb cb, void *arg)
 {
 	enum redis_sent verdict = admit(r, a);
 
@@ -304,8 +306,8 @@ static bool starts(const redisReply *reply, const char *word)
 	return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, word, strlen(word)) == 0;
 }
 
-/* Whether an operation that Redis has answered must be sent again: a script whose text Redis has lost, and a query
- * whose answer came before such a script was applied. */
+/* Whether an operation that Redis has answered must be sent again: a script whose text Redis has lost, and a
+ * query whose answer came before such a script was applied. */
 static bool send_again(struct redis *r, struct op *op, const redisReply *reply)
 {
 	struct op *later;
@@ -318,8 +320,8 @@ static bool send_again(struct redis *r, struct op *op, const redisReply *reply)
 	if (op->kind != OP_SCRIPT || !starts(reply, "NOSCRIPT"))
 		return false;
 	r->noscript++;
-	TAILQ_FOREACH(later, &r->ops, link)
-	later->again = true;
+	TAILQ_FOREACH (later, &r->ops, link)
+		later->again = true;
 	put_script(r, op, true);
 	return true;
 }

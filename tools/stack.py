@@ -416,7 +416,7 @@ class MariaDB(Component):
         return ["mariadbd", "--no-defaults", f"--user={self.user()}", f"--datadir={self.dir / 'data'}",
                 "--socket=mysql.sock", f"--port={self.port()}", "--bind-address=127.0.0.1", "--skip-name-resolve",
                 f"--pid-file={self.dir / 'data' / 'mariadbd.pid'}", f"--init-file={self.dir / 'accounts.sql'}",
-                "--character-set-server=utf8mb4"]
+                "--character-set-server=utf8mb4", "--innodb-buffer-pool-size=512M"]
 
     def is_ready(self):
         return len(exchange(self.port(), b"", 5)) == 5

@@ -23,17 +23,18 @@
 #include "persist/mysql_link.h"
 #include "persist/opener.h"
 #include "persist/redis.h"
+#include "persist/team_add.h"
 #include "persist/tree.h"
 #include "rules/when.h"
 #include "rules/workday.h"
 
 #define TICK_MS      250
-#define TICK_FAST_MS 20 /* while starting and draining, when somebody waits for us */
+#define TICK_FAST_MS 20  /* while starting and draining, when somebody waits for us */
 #define BATCH_EVENTS 256 /* of one script call: about 3 ms of Redis */
-#define RELAY_GAP_MS                                                                                         \
-	1000              /* between two windows of a partition under load, so that notices can be grouped   \
-			   */
-#define RELAY_BUSY     40 /* records of a window that mean load */
+/* Between two windows of a partition under load, so that notices can be grouped; a window of RELAY_BUSY
+ * records is load. */
+#define RELAY_GAP_MS   1000
+#define RELAY_BUSY     40
 #define RELAY_ENTRIES  500
 #define LEDGER_ENTRIES 500
 #define POLL_MS        500
@@ -136,37 +137,22 @@ static void on_redis(void *arg)
 	buf_release(&key);
 }
 
+static void on_unassigned(const struct redisReply *reply, void *arg)
+{
+	struct app *app = arg;
+
+	(void)reply;
+	tree_doorbell(app->tree);
+}
+
 /* Department 0 takes those who have none. */
 static void ensure_unassigned(struct app *app)
 {
-	struct redis_args a;
-	struct buf text = BUF_INIT;
-	struct bytes id = BYTES_LIT("0");
-	int32_t today = app_today();
-	char date[DATE_TEXT];
+	struct bytes none = {"", 0};
 
-	redis_args_init(&a);
-	key_org_of(&text, "dept", id);
-	redis_arg_key(&a, &text);
-	key_journal(&text, keys_org());
-	redis_arg_key(&a, &text);
-	key_days(&text, keys_partition_of(id));
-	redis_arg_key(&a, &text);
-	for (int32_t day = today; day <= today + 1; day++) {
-		key_day(&text, id, day);
-		redis_arg_key(&a, &text);
-	}
-	key_org(&text, "");
-	redis_arg_key(&a, &text);
-	static const char *const args[] = {"0", "", "Unassigned", "", "64"};
-	for (size_t i = 0; i < ARRAY_LEN(args); i++)
-		redis_arg_str(&a, args[i]);
-	for (int32_t day = today; day <= today + 1; day++) {
-		buf_addf(&text, "0:%s", date_format(day, date));
-		redis_arg_key(&a, &text);
-	}
-	buf_release(&text);
-	(void)!redis_eval(app->redis, SCRIPT_TEAM_ADD, 5, &a, on_ignored, app);
+	/* When it can't be sent the link is down, and its return loads the tree again. */
+	(void)!team_add_send(app->redis, BYTES_LIT("0"), none, BYTES_LIT("Unassigned"), none, app_today(),
+		on_unassigned, app);
 }
 
 static void on_tree(void *arg)

@@ -17,7 +17,8 @@
 #include "rules/workday.h"
 
 /* A department that was silent for longer was not in use, and the days between are nobody's. */
-#define GAP_MAX 31
+#define GAP_MAX   31
+#define KEEP_DAYS 70 /* longer than accept_past can be */
 
 struct look;
 
@@ -138,6 +139,38 @@ static void find_gap(const struct part *p, struct bytes dept, int32_t from, int3
 		l->spec.found(p->number, dept, day, l->spec.arg);
 }
 
+static void on_forgotten(const struct redisReply *reply, void *arg)
+{
+	(void)arg;
+	if (redis_reply_error(reply) != NULL)
+		log_warning("persist close event=prune-failed");
+}
+
+/* Closed days that no punch can reach any more. A department's last entry stays: gaps are found from it. */
+static void prune(const struct part *p, const struct entry *entries, size_t count)
+{
+	struct redis_args a;
+	struct buf text = BUF_INIT;
+	int32_t oldest = workday_of(clock_wall_ms()) - KEEP_DAYS;
+	char date[DATE_TEXT];
+
+	redis_args_init(&a);
+	redis_arg_str(&a, "HDEL");
+	key_days(&text, p->number);
+	redis_arg_key(&a, &text);
+	for (size_t i = 0; i + 1 < count; i++) {
+		const struct entry *e = &entries[i];
+		if (!e->closed || e->day >= oldest || !bytes_eq(e->dept, entries[i + 1].dept))
+			continue;
+		buf_addf(&text, "%.*s:%s", (int)e->dept.n, e->dept.p, date_format(e->day, date));
+		redis_arg_key(&a, &text);
+	}
+	buf_release(&text);
+	/* Not sent is not bad: the next look does it. */
+	if (a.argc <= 2 || redis_send(p->look->spec.deps->redis, &a, on_forgotten, NULL) != REDIS_SENT)
+		redis_args_release(&a);
+}
+
 static void find_open(const struct part *p, const struct redisReply *days)
 {
 	const struct look *l = p->look;
@@ -151,6 +184,7 @@ static void find_open(const struct part *p, const struct redisReply *days)
 		find_gap(p, entries[i].dept, entries[i].day + 1,
 			last ? workday_of(clock_wall_ms()) : entries[i + 1].day);
 	}
+	prune(p, entries, n);
 	free(entries);
 }
 

@@ -22,16 +22,15 @@ struct merge {
 	const char *text;
 	void (*done)(bool ok, void *arg);
 	void *arg;
-	struct close_row **sorted;  /* by employee */
-	struct sql_rows inserts[2]; /* rows, revisions */
+	struct close_row **sorted; /* by employee */
+	struct revision_rows revisions;
 };
 
 static const char *merge_text; /* of the sort that is running; one thread */
 
 static void finish(struct merge *m, bool ok)
 {
-	sql_rows_release(&m->inserts[0]);
-	sql_rows_release(&m->inserts[1]);
+	revision_rows_release(&m->revisions);
 	free(m->sorted);
 	m->done(ok, m->arg);
 	free(m);
@@ -72,20 +71,9 @@ static size_t find(const struct merge *m, struct bytes employee)
 	return low < m->count && bytes_eq(employee_of(m->sorted[low], m->text), employee) ? low : m->count;
 }
 
-static void on_written(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg)
+static void on_written(bool ok, void *arg)
 {
-	(void)affected;
-	if (outcome != SQL_OK)
-		log_warning("persist close event=merge-failed outcome=%s message=\"%s\"",
-			sql_outcome_name(outcome), message);
-	finish(arg, outcome == SQL_OK);
-}
-
-static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
-{
-	(void)arg;
-	log_error("persist close event=merge-bad insert=%zu row=%zu code=%u message=\"%s\"", insert, row,
-		code, message);
+	finish(arg, ok);
 }
 
 /* What the row says now. It counts in its own department and in no other. */
@@ -125,7 +113,7 @@ static void look_at(struct merge *m, const struct mysql_result *result, size_t i
 			settle(m->sorted[k], &r);
 		r.revision++;
 		if (set.len > before)
-			revision_row_add(&m->inserts[0], &m->inserts[1], &r, now);
+			revision_row_add(&m->revisions, &r, now);
 	}
 	buf_release(&set);
 }
@@ -139,16 +127,14 @@ static void on_rows(const struct mysql_result *result, void *arg)
 		finish(m, false);
 		return;
 	}
-	revision_rows_init(&m->inserts[0], &m->inserts[1]);
+	revision_rows_init(&m->revisions);
 	for (size_t i = 0; i < result->rows; i++)
 		look_at(m, result, i, now);
-	if (m->inserts[0].count == 0) {
+	if (m->revisions.checks.count == 0) {
 		finish(m, true);
 		return;
 	}
-	struct sql_write write = {
-		.inserts = m->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = m};
-	sql_write_start(m->link, &write);
+	revision_rows_write(&m->revisions, m->link, on_written, m);
 }
 
 void close_merge_start(struct mysql_link *link, int32_t day, struct close_row *rows, const bool *bad,

@@ -9,11 +9,11 @@ const char day_row_head[] =
 	"INSERT INTO attendance_day (work_date,employee,dept,status,first_in,last_out,utc_offset,"
 	"late_ms,early_ms,worked_ms,punches,punch_set,reason,revision,created,updated) VALUES";
 const char day_row_keep_tail[] = "ON DUPLICATE KEY UPDATE employee=VALUES(employee)";
-const char day_row_revise_tail[] =
-	"ON DUPLICATE KEY UPDATE status=VALUES(status),first_in=VALUES(first_in),last_out=VALUES(last_out),"
-	"late_ms=VALUES(late_ms),early_ms=VALUES(early_ms),worked_ms=VALUES(worked_ms),punches=VALUES("
-	"punches),"
-	"punch_set=VALUES(punch_set),reason=VALUES(reason),revision=VALUES(revision),updated=VALUES(updated)";
+/* Only from the revision before: a row that somebody else has changed meanwhile stays as it is. */
+#define REVISE(column) #column "=IF(revision=VALUES(revision)-1,VALUES(" #column ")," #column "),"
+const char day_row_revise_tail[] = "ON DUPLICATE KEY UPDATE " REVISE(status) REVISE(first_in) REVISE(last_out)
+	REVISE(late_ms) REVISE(early_ms) REVISE(worked_ms) REVISE(punches) REVISE(punch_set) REVISE(reason)
+		REVISE(updated) "revision=IF(revision=VALUES(revision)-1,VALUES(revision),revision)";
 
 const char failure_row_head[] =
 	"INSERT INTO persist_failure (kind,ref,work_date,dept,employee,reason,detail,payload,"
@@ -97,7 +97,9 @@ void failure_row_add(struct sql_rows *rows, const struct failure_row *f, int64_t
 	add_quoted(out, f->employee.n <= 255 ? f->employee : (struct bytes){f->employee.p, 255});
 	add_quoted(out, bytes_of(f->reason));
 	add_quoted(out, bytes_of(detail));
-	add_quoted(out, f->payload.n <= 60000 ? f->payload : (struct bytes){f->payload.p, 60000});
+	add_quoted(out, f->payload.n <= FAILURE_PAYLOAD_MAX
+				? f->payload
+				: (struct bytes){f->payload.p, FAILURE_PAYLOAD_MAX});
 	add_quoted(out, f->owner);
 	add_instant(out, now_ms);
 	add_instant(out, now_ms);

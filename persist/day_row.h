@@ -9,7 +9,8 @@
 #include "persist/sql_writer.h"
 #include "rules/punch.h"
 
-/* INSERT that leaves a row alone that is there already, so that a corrected one is never overwritten. */
+/* keep: a row that is there stays as it is. revise: it is changed if its revision is the one before the new
+ * one. */
 extern const char day_row_head[], day_row_keep_tail[], day_row_revise_tail[];
 void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, struct bytes dept,
 	struct bytes set, const struct judgement *judgement, int64_t revision, int64_t now_ms);
@@ -17,6 +18,9 @@ void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, stru
 /* Adds the punches of `more` that `set` lacks: same direction and instant, or same event id, is the same
  * punch. */
 void day_row_union(struct buf *set, struct bytes more);
+
+/* What is longer is cut. */
+#define FAILURE_PAYLOAD_MAX 60000
 
 struct failure_row {
 	const char *kind; /* day, event or rejected */

@@ -77,7 +77,9 @@ static bool render(const struct failed *f, struct buf *out)
 
 	if (!f->is_day)
 		return ledger_event_insert(out, buf_bytes(&f->payload), buf_bytes(&f->ref));
-	if (f->employee.len == 0 || punch_judge(buf_bytes(&f->payload), &shift, true, &j) != 0)
+	/* A payload that was too long to be kept whole must not become a row. */
+	if (f->employee.len == 0 || f->payload.len >= FAILURE_PAYLOAD_MAX ||
+		punch_judge(buf_bytes(&f->payload), &shift, true, &j) != 0)
 		return false;
 	day_row_add(&rows, f->day, buf_bytes(&f->employee), buf_bytes(&f->dept), buf_bytes(&f->payload), &j,
 		1, clock_wall_ms());

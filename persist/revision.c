@@ -29,53 +29,6 @@ struct target {
 	struct buf old_set, set;
 };
 
-void revision_rows_init(struct sql_rows *days, struct sql_rows *revisions)
-{
-	days->head = day_row_head;
-	days->tail = day_row_revise_tail;
-	revisions->head =
-		"INSERT INTO attendance_revision (work_date,employee,revision,at,cause,cause_ref,old_status,"
-		"new_status,old_in,new_in,old_out,new_out,old_punch_set,new_punch_set) VALUES";
-	revisions->tail = "ON DUPLICATE KEY UPDATE revision=VALUES(revision)";
-}
-
-static void add_instant(struct buf *out, int64_t ms)
-{
-	mysql_add_datetime(out, ms);
-	buf_add_char(out, ',');
-}
-
-static void add_quoted(struct buf *out, struct bytes value)
-{
-	mysql_add_quoted(out, value);
-	buf_add_char(out, ',');
-}
-
-void revision_row_add(
-	struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms)
-{
-	struct buf *out = &revisions->text;
-	char date[DATE_TEXT];
-
-	day_row_add(days, row->day, row->employee, row->dept, row->new_set, &row->new, row->revision, now_ms);
-	buf_addf(out, "('%s',", date_format(row->day, date));
-	add_quoted(out, row->employee);
-	buf_addf(out, "%lld,", (long long)row->revision);
-	add_instant(out, now_ms);
-	buf_addf(out, "'%s',", row->cause);
-	add_quoted(out, row->cause_ref);
-	add_quoted(out, row->old_status);
-	add_quoted(out, bytes_of(attendance_name(row->new.status)));
-	add_instant(out, row->old.in);
-	add_instant(out, row->new.in);
-	add_instant(out, row->old.out);
-	add_instant(out, row->new.out);
-	add_quoted(out, row->old_set);
-	mysql_add_quoted(out, row->new_set);
-	buf_add_char(out, ')');
-	sql_row_end(revisions);
-}
-
 struct revision {
 	struct mysql_link *link;
 	struct journal_window *window;
@@ -83,7 +36,7 @@ struct revision {
 	void *arg;
 	struct target *targets;
 	size_t count;
-	struct sql_rows inserts[2]; /* rows, revisions */
+	struct revision_rows rows;
 	int revised;
 };
 
@@ -93,8 +46,7 @@ static void finish(struct revision *r, bool ok)
 		buf_release(&r->targets[i].old_set);
 		buf_release(&r->targets[i].set);
 	}
-	sql_rows_release(&r->inserts[0]);
-	sql_rows_release(&r->inserts[1]);
+	revision_rows_release(&r->rows);
 	free(r->targets);
 	r->done(ok, r->revised, r->arg);
 	free(r);
@@ -159,22 +111,9 @@ static void append_withdrawal(struct revision *r, struct bytes date, struct byte
 	buf_add_char(&r->window->append, '\0');
 }
 
-static void on_written(enum sql_outcome outcome, const char *message, const uint64_t *affected, void *arg)
+static void on_written(bool ok, void *arg)
 {
-	struct revision *r = arg;
-
-	(void)affected;
-	if (outcome != SQL_OK)
-		log_warning("persist revision event=failed outcome=%s message=\"%s\"",
-			sql_outcome_name(outcome), message);
-	finish(r, outcome == SQL_OK);
-}
-
-static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
-{
-	(void)arg;
-	log_error("persist revision event=bad-row insert=%zu row=%zu code=%u message=\"%s\"", insert, row,
-		code, message);
+	finish(arg, ok);
 }
 
 static void revise(struct revision *r, struct target *t, int64_t now)
@@ -202,7 +141,7 @@ static void revise(struct revision *r, struct target *t, int64_t now)
 		bytes_copy(t->dept, sizeof(t->dept), t->punch.dept);
 	row.dept = bytes_of(t->dept);
 	row.revision = t->known ? t->revision + 1 : 1;
-	revision_row_add(&r->inserts[0], &r->inserts[1], &row, now);
+	revision_row_add(&r->rows, &row, now);
 	r->revised++;
 	if (strcmp(t->status, "absent") == 0 && row.new.status != ATTENDANCE_ABSENT)
 		append_withdrawal(r, t->punch.date, row.dept, row.employee, row.revision,
@@ -213,16 +152,14 @@ static void write_all(struct revision *r)
 {
 	int64_t now = clock_wall_ms();
 
-	revision_rows_init(&r->inserts[0], &r->inserts[1]);
+	revision_rows_init(&r->rows);
 	for (size_t i = 0; i < r->count; i++)
 		revise(r, &r->targets[i], now);
 	if (r->revised == 0) {
 		finish(r, true);
 		return;
 	}
-	struct sql_write write = {
-		.inserts = r->inserts, .insert_count = 2, .bad = on_bad, .done = on_written, .arg = r};
-	sql_write_start(r->link, &write);
+	revision_rows_write(&r->rows, r->link, on_written, r);
 }
 
 /* ---- the middle: all punches of these days ---- */

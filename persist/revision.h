@@ -23,10 +23,20 @@ struct revision_row {
 	int64_t revision; /* the number of the new state */
 };
 
-/* The two inserts of a revision: the row itself, and the record of what it was. */
-void revision_rows_init(struct sql_rows *days, struct sql_rows *revisions);
-void revision_row_add(
-	struct sql_rows *days, struct sql_rows *revisions, const struct revision_row *row, int64_t now_ms);
+/* Revisions on their way into MySQL: the rows themselves, the records of what they were, and what the rows
+ * must be afterwards. When another has changed one of them meanwhile, the transaction fails and all is to be
+ * read again. */
+struct revision_rows {
+	struct sql_rows inserts[2];
+	struct sql_rows checks;
+};
+
+void revision_rows_init(struct revision_rows *r);
+void revision_rows_release(struct revision_rows *r);
+void revision_row_add(struct revision_rows *r, const struct revision_row *row, int64_t now_ms);
+/* done(ok) once, later; r is borrowed until then. */
+void revision_rows_write(
+	struct revision_rows *r, struct mysql_link *link, void (*done)(bool ok, void *arg), void *arg);
 
 /* Revises the rows of the window's late punches, whose raw events are in MySQL already. Withdrawals go to
  * window->append. ok is false when it must be done again; done is called once, later. */

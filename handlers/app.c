@@ -37,6 +37,7 @@
 #define RELAY_BUSY     40
 #define RELAY_ENTRIES  500
 #define LEDGER_ENTRIES 500
+#define LEDGER_GAP_MS  250
 #define POLL_MS        500
 #define MYSQL_GRACE_US                                                                                       \
 	(5 * INT64_C(1000000)) /* so long the start waits for MySQL, to catch up before it is ready */
@@ -457,8 +458,8 @@ struct app *app_new(struct event_base *base, struct config *config)
 	struct journal_spec ledger = {.cursor = "ledger",
 		.entries = LEDGER_ENTRIES,
 		.poll_ms = POLL_MS,
-		.gap_ms = 250,
-		.busy_records = 1,
+		.gap_ms = LEDGER_GAP_MS,
+		.busy_records = 2,
 		.process = ledger_process,
 		.arg = app->ledger};
 	ledger_reader.journal = journal_new(base, app->redis, app->lease, &ledger);

@@ -163,6 +163,15 @@ static bool move_cursor(
 	return redis_eval(p->journal->redis, SCRIPT_CURSOR, 3, &a, cb, p) == REDIS_SENT;
 }
 
+/* The fuller a window was, the longer the next one may fill: many small windows would cost more than what is
+ * in them, and a single event must not wait. */
+static int64_t gap_after(const struct journal_spec *spec, int records)
+{
+	if (records < 2)
+		return 0;
+	return records >= spec->busy_records ? spec->gap_ms : spec->gap_ms * records / spec->busy_records;
+}
+
 static void on_committed(const struct redisReply *reply, void *arg)
 {
 	struct part *p = arg;
@@ -176,11 +185,11 @@ static void on_committed(const struct redisReply *reply, void *arg)
 	memcpy(p->at, p->last, sizeof(p->at));
 	p->planned[0] = '\0';
 	p->moved = true;
-	bool busy = j->spec.busy_records > 0 && p->window.count >= j->spec.busy_records;
+	int64_t gap = gap_after(&j->spec, p->window.count);
 	if (p->window.append.len > 0)
 		p->rung = true;
 	window_release(p);
-	pause_part(p, busy ? j->spec.gap_ms : 0);
+	pause_part(p, gap);
 	enter(p, PART_IDLE);
 	turn_schedule(&j->scan);
 }

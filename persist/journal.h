@@ -40,8 +40,8 @@ struct journal_spec {
 	bool planned;
 	int entries;      /* most entries of a window */
 	int64_t poll_ms;  /* looks for entries of other daemons so often */
-	int64_t gap_ms;   /* least time between two windows of a partition under load */
-	int busy_records; /* a window of so many records means load; 0 = never */
+	int64_t gap_ms;   /* the longest pause between two windows of a partition */
+	int busy_records; /* a window of so many records is followed by it, smaller ones by less */
 	void (*process)(struct journal_window *window, void *arg);
 	void *arg;
 };

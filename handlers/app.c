@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "handlers/close_ask.h"
 #include "handlers/command.h"
 #include "mq/mq.h"
 #include "mq/relay.h"
@@ -83,20 +84,6 @@ static void window_done(struct journal_window *window, bool ok, void *arg)
 
 /* ---- what must be settled before the first command ---- */
 
-static void send_simple(
-	struct app *app, redis_cb cb, const char *command, struct buf *key, const char *const *words)
-{
-	struct redis_args a;
-
-	redis_args_init(&a);
-	redis_arg_str(&a, command);
-	redis_arg_key(&a, key);
-	for (; *words != NULL; words++)
-		redis_arg_str(&a, *words);
-	/* When it can't be sent the link is down, and its return begins all of this again. */
-	(void)!redis_send(app->redis, &a, cb, app);
-}
-
 static void on_partitions(const struct redisReply *reply, void *arg)
 {
 	struct app *app = arg;
@@ -114,16 +101,9 @@ static void on_partitions(const struct redisReply *reply, void *arg)
 	app->checked = true;
 }
 
-static void on_ignored(const struct redisReply *reply, void *arg)
-{
-	(void)reply;
-	(void)arg;
-}
-
 static void on_redis(void *arg)
 {
 	struct app *app = arg;
-	struct buf key = BUF_INIT;
 	char count[24];
 
 	app->checked = false;
@@ -131,11 +111,8 @@ static void on_redis(void *arg)
 		return;
 	snprintf(count, sizeof(count), "%lld", (long long)app->config->partitions);
 	const char *const set[] = {"partitions", count, NULL}, *const get[] = {"partitions", NULL};
-	key_meta(&key);
-	send_simple(app, on_ignored, "HSETNX", &key, set);
-	key_meta(&key);
-	send_simple(app, on_partitions, "HGET", &key, get);
-	buf_release(&key);
+	meta_send(app, NULL, "HSETNX", set);
+	meta_send(app, on_partitions, "HGET", get);
 }
 
 static void on_unassigned(const struct redisReply *reply, void *arg)
@@ -233,88 +210,6 @@ bool app_refused(struct app *app)
 	return app->refused;
 }
 
-/* ---- DAY.CLOSE of other daemons ---- */
-
-/* Fields of `meta`: "close_asked" = a date that every daemon closes its partitions through;
- * "close_asked:<dept>" = a date for one department, until its partition's owner takes it up. */
-#define ASKED "close_asked"
-
-void app_ask_others_to_close(struct app *app, int32_t day, struct bytes dept)
-{
-	struct buf key = BUF_INIT, field = BUF_INIT;
-	char date[DATE_TEXT];
-
-	if (dept.n > 0 && lease_holds(app->lease, keys_partition_of(dept)))
-		return;
-	buf_addf(&field, ASKED "%s%.*s", dept.n > 0 ? ":" : "", (int)dept.n, dept.p);
-	const char *const words[] = {field.data, date_format(day, date), NULL};
-	if (dept.n == 0)
-		app->close_asked = day > app->close_asked ? day : app->close_asked;
-	key_meta(&key);
-	send_simple(app, on_ignored, "HSET", &key, words);
-	buf_release(&key);
-	buf_release(&field);
-}
-
-static void on_request_done(bool ok, void *arg)
-{
-	struct app *app = arg;
-
-	if (!ok)
-		app->close_asked = 0; /* not done in time: the next look takes it up again */
-}
-
-static void close_for_others(struct app *app, struct bytes dept, int32_t day)
-{
-	closer_request(app->closer, day, dept, INT64_C(3600000), on_request_done, app);
-}
-
-static void close_dept_for_others(struct app *app, struct bytes field, struct bytes dept, int32_t day)
-{
-	struct buf key = BUF_INIT, name = BUF_INIT;
-
-	if (!id_valid(dept) || !lease_holds(app->lease, keys_partition_of(dept)))
-		return;
-	close_for_others(app, dept, day);
-	buf_add_bytes(&name, field);
-	const char *const words[] = {name.data, NULL};
-	key_meta(&key);
-	send_simple(app, on_ignored, "HDEL", &key, words);
-	buf_release(&key);
-	buf_release(&name);
-}
-
-static void on_meta(const struct redisReply *reply, void *arg)
-{
-	struct app *app = arg;
-	int32_t day;
-
-	for (size_t i = 0; i + 1 < redis_count(reply); i += 2) {
-		struct bytes f[2], field = redis_text(redis_at(reply, i));
-		int parts = bytes_split(field, ':', f, 2);
-		if (!bytes_eq(f[0], BYTES_LIT(ASKED)) ||
-			!date_parse(redis_text(redis_at(reply, i + 1)), &day) ||
-			clock_wall_ms() < workday_end(day))
-			continue;
-		if (parts == 2) {
-			close_dept_for_others(app, field, f[1], day);
-		} else if (day > app->close_asked) {
-			app->close_asked = day;
-			close_for_others(app, (struct bytes){"", 0}, day);
-		}
-	}
-}
-
-static void look_for_close(struct app *app)
-{
-	struct buf key = BUF_INIT;
-	const char *const none[] = {NULL};
-
-	key_meta(&key);
-	send_simple(app, on_meta, "HGETALL", &key, none);
-	buf_release(&key);
-}
-
 /* ---- draining ---- */
 
 static void on_mq_drained(void *arg)
@@ -377,7 +272,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	} else {
 		set_tick(app, TICK_MS);
 		if (redis_ready(app->redis) && ++app->ticks % 8 == 0)
-			look_for_close(app);
+			close_ask_look(app);
 	}
 }
 

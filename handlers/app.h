@@ -79,8 +79,5 @@ void app_order(struct app *app, const struct call *call);
 /* There is something new in the journal of the partition. */
 void app_journalled(struct app *app, int partition);
 int32_t app_today(void);
-/* Other daemons on this Redis close the day in their partitions, too; with a department only its owner does.
- */
-void app_ask_others_to_close(struct app *app, int32_t day, struct bytes dept);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "handlers/app.h"
+#include "handlers/close_ask.h"
 #include "handlers/options.h"
 #include "persist/closer.h"
 #include "persist/day_init.h"
@@ -222,7 +223,7 @@ enum verdict day_close_exec(struct call *call)
 			date_format(day, date), (long long)workday_end(day));
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
-	app_ask_others_to_close(call->app, day, dept);
+	close_ask_others(call->app, day, dept);
 	closer_request(call->app->closer, day, dept.p != NULL ? dept : (struct bytes){"", 0}, CLOSE_WAIT_MS,
 		on_closed, op_new(call, day));
 	return CALL_WAIT;

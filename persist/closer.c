@@ -16,7 +16,7 @@
 #include "base/turn.h"
 #include "persist/close_batch.h"
 #include "persist/close_look.h"
-#include "persist/day_init.h"
+#include "persist/close_read.h"
 #include "persist/keys.h"
 #include "persist/lease.h"
 #include "persist/mysql_link.h"
@@ -27,7 +27,6 @@
 
 #define TICK_MS      200
 #define RETRY_MS     1000
-#define PAGE         1000
 #define REQUESTS_MAX 64
 
 enum closer_state {
@@ -58,8 +57,7 @@ struct closer {
 	/* Running. */
 	struct close_item *items;
 	size_t count, cap, next;
-	struct close_item *reading; /* its reply is to come */
-	struct buf cursor;
+	struct close_reader *reader;
 	struct close_batch *filling, *writing;
 	int ending; /* written batches whose departments are being ended in Redis */
 	int32_t filling_day;
@@ -71,7 +69,6 @@ struct closer {
 };
 
 static void pump(void *arg);
-static void read_page(struct closer *c);
 
 static void set_state(struct closer *c, enum closer_state state)
 {
@@ -105,8 +102,6 @@ static void items_release(struct closer *c)
 	for (size_t i = 0; i < c->count; i++)
 		buf_release(&c->items[i].absentees);
 	c->count = c->next = 0;
-	c->reading = NULL;
-	buf_clear(&c->cursor);
 }
 
 static void sum_up(struct closer *c)
@@ -229,173 +224,72 @@ static bool write_batch(struct closer *c)
 	return something;
 }
 
-/* ---- reading ---- */
-
-static void next_item(struct closer *c)
-{
-	c->reading = NULL;
-	buf_clear(&c->cursor);
-	c->next++;
-	turn_schedule(&c->pump);
-}
-
-static void fail_reading(struct closer *c)
-{
-	c->reading = NULL;
-	c->failed = true;
-	turn_schedule(&c->pump);
-}
-
-static void on_page(const struct redisReply *reply, void *arg)
-{
-	struct closer *c = arg;
-	const struct redisReply *fields = redis_at(reply, 1);
-	struct bytes next = redis_text(redis_at(reply, 0));
-	struct close_item *item = c->reading;
-
-	if (!redis_is_array(reply)) {
-		fail_reading(c);
-		return;
-	}
-	for (size_t i = 0; i + 1 < redis_count(fields); i += 2) {
-		struct bytes employee = redis_text(redis_at(fields, i));
-		if (bytes_eq(employee, BYTES_LIT("#")))
-			continue;
-		item->expected++;
-		item->written++;
-		int64_t failed = item->failed;
-		close_batch_add(c->filling, item, employee, redis_text(redis_at(fields, i + 1)));
-		item->written -= item->failed - failed;
-	}
-	buf_clear(&c->cursor);
-	buf_add_bytes(&c->cursor, next);
-	if (!bytes_eq(next, BYTES_LIT("0"))) {
-		/* A full batch is handed over between the pages of a large department, too. */
-		turn_schedule(&c->pump);
-		return;
-	}
-	close_batch_complete(c->filling, item);
-	next_item(c);
-}
-
-static void read_page(struct closer *c)
-{
-	struct close_item *item = c->reading;
-	struct redis_args a;
-	struct buf key = BUF_INIT;
-
-	redis_args_init(&a);
-	redis_arg_str(&a, "HSCAN");
-	key_closing(&key, bytes_of(item->dept), item->day);
-	redis_arg_key(&a, &key);
-	redis_arg(&a, buf_bytes(&c->cursor));
-	redis_arg_str(&a, "COUNT");
-	redis_arg_i64(&a, PAGE);
-	buf_release(&key);
-	buf_clear(&c->cursor); /* a page is under way */
-	if (redis_query(c->deps.redis, &a, on_page, c) != REDIS_SENT)
-		fail_reading(c);
-}
-
-static void begin_item(struct closer *c, struct close_item *item);
-
-static void on_roster(bool ok, void *arg)
-{
-	struct closer *c = arg;
-
-	if (ok && c->reading != NULL)
-		begin_item(c, c->reading);
-	else
-		fail_reading(c);
-}
-
-static void on_begun(const struct redisReply *reply, void *arg)
-{
-	struct closer *c = arg;
-	struct close_item *item = c->reading;
-	struct bytes marker = redis_text(redis_at(reply, 0));
-
-	if (!redis_is_array(reply)) {
-		fail_reading(c);
-	} else if (bytes_eq(marker, BYTES_LIT("c"))) {
-		item->phase = CLOSE_DONE; /* by another daemon that had this partition before */
-		item->recorded = true;
-		next_item(c);
-	} else if (bytes_eq(marker, BYTES_LIT("i"))) {
-		/* A daemon died while it made the roster: finish that first. */
-		day_init_start(c->deps.redis, bytes_of(item->dept), item->day, on_roster, c);
-	} else if (bytes_eq(marker, BYTES_LIT("-")) || bytes_eq(marker, BYTES_LIT("w"))) {
-		close_batch_no_map(c->filling, item, marker.p[0] == 'w');
-		close_batch_complete(c->filling, item);
-		next_item(c);
-	} else {
-		item->has_map = true;
-		item->marked = bytes_eq(marker, BYTES_LIT("1"));
-		buf_add_char(&c->cursor, '0');
-		turn_schedule(&c->pump);
-	}
-}
-
-static void begin_item(struct closer *c, struct close_item *item)
-{
-	struct redis_args a;
-	struct buf text = BUF_INIT;
-
-	c->reading = item;
-	item->phase = CLOSE_READING;
-	item->started_ms = clock_wall_ms();
-	redis_args_init(&a);
-	key_day(&text, bytes_of(item->dept), item->day);
-	redis_arg_key(&a, &text);
-	key_closing(&text, bytes_of(item->dept), item->day);
-	redis_arg_key(&a, &text);
-	key_days(&text, item->partition);
-	redis_arg_key(&a, &text);
-	close_field(&text, item);
-	redis_arg_key(&a, &text);
-	buf_release(&text);
-	if (redis_eval(c->deps.redis, SCRIPT_CLOSE_BEGIN, 3, &a, on_begun, c) != REDIS_SENT)
-		fail_reading(c);
-}
-
 /* ---- the pump: does whatever can be done next ---- */
+
+/* What the reader has come to. */
+static enum close_read_state take_note(struct closer *c)
+{
+	enum close_read_state state = close_reader_state(c->reader);
+
+	if (state == CLOSE_READ_DONE)
+		c->next++;
+	if (state == CLOSE_READ_FAILED)
+		c->failed = true;
+	if (state == CLOSE_READ_DONE || state == CLOSE_READ_FAILED ||
+		(state == CLOSE_READ_BETWEEN && c->failed)) {
+		close_read_reset(c->reader);
+		state = CLOSE_READ_IDLE;
+	}
+	return state;
+}
+
+/* Whether the filled batch is to be written now: it is full, the next department is of another day, or there
+ * is none.
+ */
+static bool is_due(const struct closer *c, enum close_read_state reading)
+{
+	bool more = c->next < c->count;
+	bool other_day = more && reading == CLOSE_READ_IDLE && c->items[c->next].day != c->filling_day;
+
+	return close_batch_rows(c->filling) >= CLOSE_BATCH_ROWS || other_day || !more;
+}
+
+static void read_on(struct closer *c, enum close_read_state reading)
+{
+	struct close_item *item = &c->items[c->next];
+
+	if (c->filling == NULL) {
+		c->filling_day = item->day;
+		c->filling = close_batch_new(&c->deps, item->day);
+	}
+	if (reading == CLOSE_READ_BETWEEN)
+		close_read_page(c->reader, c->filling);
+	else
+		close_read_begin(c->reader, item, c->filling);
+}
 
 static void run_on(struct closer *c)
 {
-	bool full = c->filling != NULL && close_batch_rows(c->filling) >= CLOSE_BATCH_ROWS;
-	bool more = c->next < c->count && !c->failed;
-	bool other_day =
-		more && c->reading == NULL && c->filling != NULL && c->items[c->next].day != c->filling_day;
-	bool reading = c->reading != NULL && c->cursor.len == 0; /* a reply is to come */
+	enum close_read_state reading = take_note(c);
 
-	if (c->writing == NULL && !reading && c->filling != NULL && !c->failed &&
-		(full || other_day || !more)) {
-		if (write_batch(c))
-			full = other_day = false;
-		more = c->next < c->count && !c->failed;
+	if (reading == CLOSE_READ_WAITING)
+		return;
+	if (!c->failed && c->filling != NULL && is_due(c, reading)) {
+		if (c->writing != NULL)
+			return; /* its end comes back here */
+		write_batch(c);
 	}
-	if (more && !full && !other_day && !reading) {
-		if (c->filling == NULL) {
-			c->filling_day = c->items[c->next].day;
-			c->filling = close_batch_new(&c->deps, c->filling_day);
-		}
-		if (c->reading != NULL)
-			read_page(c);
-		else
-			begin_item(c, &c->items[c->next]);
+	if (!c->failed && c->next < c->count) {
+		read_on(c, reading);
 		return;
 	}
-	if (c->writing != NULL || reading || (more && (c->filling == NULL || !full)))
+	if (c->writing != NULL || c->ending > 0)
 		return;
-	if (c->ending > 0)
-		return;
-	if (c->failed) {
-		close_batch_free(c->filling);
-		c->filling = NULL;
+	close_batch_free(c->filling);
+	c->filling = NULL;
+	/* The last departments' end is recorded by a transaction of its own. */
+	if (c->failed || !write_batch(c))
 		end_run(c);
-	} else if (!more && c->filling == NULL && !write_batch(c)) {
-		end_run(c);
-	}
 }
 
 static void pump(void *arg)
@@ -581,6 +475,7 @@ struct closer *closer_new(const struct closer_deps *deps)
 	c->deps = *deps;
 	TAILQ_INIT(&c->requests);
 	turn_task_init(&c->pump, pump, c);
+	c->reader = close_reader_new(&c->deps, pump, c);
 	c->timer = event_new(deps->base, -1, EV_PERSIST, on_timer, c);
 	event_add(c->timer, &every);
 	info_register("Close", write_info, c);
@@ -600,7 +495,7 @@ void closer_free(struct closer *c)
 	}
 	turn_cancel(&c->pump);
 	items_release(c);
-	buf_release(&c->cursor);
+	close_reader_free(c->reader);
 	close_batch_free(c->filling);
 	event_free(c->timer);
 	free(c->items);

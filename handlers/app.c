@@ -67,14 +67,6 @@ static void journalled(int partition, void *arg)
 	app_journalled(arg, partition);
 }
 
-void app_order(struct app *app, const struct call *call)
-{
-	if (batch_holds(app->checkins, call->client))
-		batch_flush(app->checkins);
-	if (batch_holds(app->employees, call->client))
-		batch_flush(app->employees);
-}
-
 static void window_done(struct journal_window *window, bool ok, void *arg)
 {
 	const struct reader *reader = arg;

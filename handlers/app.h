@@ -74,8 +74,6 @@ void app_drain(struct app *app, void (*done)(void *arg), void *arg);
 
 /* For handlers. */
 
-/* Sends what this client has in open batches, so that what follows on its connection comes after it. */
-void app_order(struct app *app, const struct call *call);
 /* There is something new in the journal of the partition. */
 void app_journalled(struct app *app, int partition);
 int32_t app_today(void);

@@ -161,7 +161,7 @@ static void step(struct checkin_op *op)
 	record_punch_head(&scratch, p);
 	redis_arg_key(args, &scratch);
 	buf_release(&scratch);
-	batch_add_end(op->call->app->checkins, op->call->client, on_line, op);
+	batch_add_end(op->call->app->checkins, on_line, op);
 }
 
 /* ---- times that are not accepted ---- */

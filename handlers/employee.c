@@ -33,7 +33,7 @@ bool employee_prepare(struct call *call)
 {
 	struct app *app = call->app;
 
-	if (!person_id_valid(call->argv[1]) || directory_peek(app->directory, call->argv[1]).n > 0)
+	if (!person_id_valid(call->argv[1]) || directory_touch(app->directory, call->argv[1]))
 		return true;
 	directory_lookup(app->directory, call->argv[1], on_prepared, call);
 	return false;
@@ -165,7 +165,7 @@ static void set_step(struct set_op *op)
 	redis_arg_key(args, &scratch);
 	redis_arg_str(args, op->must_exist ? "1" : "0");
 	buf_release(&scratch);
-	batch_add_end(app->employees, op->call->client, on_set, op);
+	batch_add_end(app->employees, on_set, op);
 }
 
 static enum verdict set_start(struct call *call, struct bytes dept, struct bytes name, bool must_exist)
@@ -239,7 +239,6 @@ enum verdict employee_get_exec(struct call *call)
 
 	if (!employee_home(call, &home))
 		return CALL_DONE;
-	app_order(call->app, call);
 	redis_args_init(&a);
 	redis_arg_str(&a, "HGET");
 	key_emps(&key, home);

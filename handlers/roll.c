@@ -364,7 +364,6 @@ static enum verdict start(struct call *call, bool counting)
 	reply_init(&o.items, call->reply.protocol);
 	struct roll_op *op = xmalloc(sizeof(*op));
 	*op = o;
-	app_order(call->app, call);
 	next_page(op);
 	return CALL_WAIT;
 }

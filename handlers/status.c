@@ -203,7 +203,6 @@ enum verdict status_exec(struct call *call)
 	if (!employee_home(call, &home) || options_read(call, 2, options) != 0 ||
 		!check_day(call, day_text, &day))
 		return CALL_DONE;
-	app_order(call->app, call);
 	struct status_op *op = xcalloc(1, sizeof(*op));
 	op->call = call;
 	op->day = day;

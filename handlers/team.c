@@ -143,7 +143,6 @@ enum verdict team_get_exec(struct call *call)
 
 	if (!check_dept(call, call->argv[1]))
 		return CALL_DONE;
-	app_order(call->app, call);
 	struct get_op *op = xcalloc(1, sizeof(*op));
 	op->call = call;
 	redis_args_init(&a);

@@ -205,15 +205,21 @@ static bool make_punch(struct notices *all, const struct journal_record *record,
 	bool sound = punch_judge(buf_bytes(&set), &shift, false, &before) == 0 &&
 		     punch_judge(p.set, &shift, false, &after) == 0;
 	buf_release(&set);
-	if (!sound || after.punches == before.punches)
+	if (!sound)
+		return true;
+	bool late_changed = (before.late_ms > 0) != (after.late_ms > 0);
+	if (after.punches == before.punches && !late_changed)
 		return true; /* within the debounce window of another: kept, not told */
 	bool is_in = p.direction == 'I' || (p.direction == 'U' && after.in == p.at);
 	struct address to = {is_in ? WHAT_IN : WHAT_OUT, p.dept, p.home, p.date, {0}};
-	struct notice *n = message_for(all, &to, record->ref, tree);
-	if (n == NULL)
+	if (tree_find(tree, p.dept) == NULL || tree_find(tree, p.home) == NULL)
 		return false;
-	add_punch(n, record->ref, &p, &after, "");
-	if ((before.late_ms > 0) != (after.late_ms > 0)) {
+	struct notice *n;
+	if (after.punches != before.punches) {
+		n = message_for(all, &to, record->ref, tree);
+		add_punch(n, record->ref, &p, &after, "");
+	}
+	if (late_changed) {
 		to.what = after.late_ms > 0 ? WHAT_LATE : WHAT_WITHDRAWN;
 		n = message_for(all, &to, record->ref, tree);
 		add_punch(n, record->ref, &p, &after, after.late_ms > 0 ? "" : "late");

@@ -9,7 +9,6 @@
 #define UNDER_WAY_MAX 2 /* one that Redis works on, and one that waits for it */
 
 struct event_slot {
-	const void *owner;
 	batch_cb cb;
 	void *arg;
 };
@@ -35,12 +34,14 @@ struct batch {
 	struct turn_task flush;
 };
 
+static void flush(struct batch *b);
+
 static void flush_task(void *arg)
 {
 	struct batch *b = arg;
 
 	if (b->under_way < UNDER_WAY_MAX)
-		batch_flush(b);
+		flush(b);
 }
 
 struct batch *batch_new(struct redis *redis, enum script script, int keys, int most,
@@ -101,22 +102,11 @@ void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis
 	*ret_args = &b->args;
 }
 
-void batch_add_end(struct batch *b, const void *owner, batch_cb cb, void *arg)
+void batch_add_end(struct batch *b, batch_cb cb, void *arg)
 {
-	b->open->slots[b->open->count++] = (struct event_slot){owner, cb, arg};
+	b->open->slots[b->open->count++] = (struct event_slot){cb, arg};
 	if (b->open->count == b->most)
-		batch_flush(b);
-}
-
-bool batch_holds(const struct batch *b, const void *owner)
-{
-	if (b->open == NULL)
-		return false;
-	for (int i = b->open->count; i-- > 0;) {
-		if (b->open->slots[i].owner == owner)
-			return true;
-	}
-	return false;
+		flush(b);
 }
 
 static void on_reply(const struct redisReply *reply, void *arg)
@@ -143,7 +133,7 @@ static void on_reply(const struct redisReply *reply, void *arg)
 	free(f);
 }
 
-void batch_flush(struct batch *b)
+static void flush(struct batch *b)
 {
 	struct flight *f = b->open;
 

@@ -23,12 +23,8 @@ struct batch *batch_new(struct redis *redis, enum script script, int keys, int m
 /* After the link has been freed. Events that are still open get an error. */
 void batch_free(struct batch *b);
 
-/* Adds one event: begin, write its keys into *ret_keys and its arguments into *ret_args, end. `owner` only
- * tells whose events are open (batch_holds); it is never looked into. */
+/* Adds one event: begin, write its keys into *ret_keys and its arguments into *ret_args, end. */
 void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis_args **ret_args);
-void batch_add_end(struct batch *b, const void *owner, batch_cb cb, void *arg);
-/* An event of this owner has not been sent yet. */
-bool batch_holds(const struct batch *b, const void *owner);
-void batch_flush(struct batch *b);
+void batch_add_end(struct batch *b, batch_cb cb, void *arg);
 
 #endif

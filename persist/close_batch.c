@@ -246,6 +246,10 @@ static void add_ledger_row(struct buf *sql, const struct close_batch *b, const s
 	buf_add_char(sql, ')');
 }
 
+/* What says closed stays: the daemon that closed the department knows more than one that had lost it
+ * meanwhile. */
+#define KEEP(column) #column "=IF(phase='closed'," #column ",VALUES(" #column ")),"
+
 /* The reconciling ledger: departments complete with this batch, and those whose end is to be recorded. */
 static void add_ledger(struct buf *sql, void *arg)
 {
@@ -259,11 +263,9 @@ static void add_ledger(struct buf *sql, void *arg)
 			buf_add_char(sql, ',');
 		add_ledger_row(sql, b, i < b->also_count ? b->also[i] : b->complete[i - b->also_count]);
 	}
-	buf_add_str(sql,
-		" ON DUPLICATE KEY UPDATE phase=VALUES(phase),daemon=VALUES(daemon),marker=VALUES(marker),"
-		"expected=VALUES(expected),written=VALUES(written),failed=VALUES(failed),absent=VALUES("
-		"absent),"
-		"finished=VALUES(finished)");
+	buf_add_str(sql, " ON DUPLICATE KEY UPDATE " KEEP(daemon) KEEP(marker) KEEP(expected) KEEP(written)
+				 KEEP(failed) KEEP(absent)
+					 KEEP(finished) "phase=IF(phase='closed',phase,VALUES(phase))");
 }
 
 void close_batch_write(struct close_batch *b, struct close_item **also, size_t also_count,

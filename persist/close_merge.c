@@ -103,7 +103,6 @@ static void look_at(struct merge *m, const struct mysql_result *result, size_t i
 	if (first == m->count || !bytes_to_i64(mysql_cell(result, i, 4), &r.revision))
 		return;
 	day_row_union(&set, old_set);
-	size_t before = set.len;
 	for (; end < m->count && bytes_eq(employee_of(m->sorted[end], m->text), employee); end++)
 		day_row_union(&set, (struct bytes){m->text + m->sorted[end]->set_at, m->sorted[end]->set_n});
 	r.new_set = buf_bytes(&set);
@@ -112,7 +111,7 @@ static void look_at(struct merge *m, const struct mysql_result *result, size_t i
 		for (size_t k = first; k < end; k++)
 			settle(m->sorted[k], &r);
 		r.revision++;
-		if (set.len > before)
+		if (!bytes_eq(r.new_set, old_set))
 			revision_row_add(&m->revisions, &r, now);
 	}
 	buf_release(&set);

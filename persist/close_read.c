@@ -20,6 +20,7 @@ struct close_reader {
 	struct close_item *item;
 	struct close_batch *batch;
 	struct buf cursor; /* of HSCAN */
+	int64_t left;      /* employees of the map that have not been read */
 	void (*moved)(void *arg);
 	void *arg;
 	struct turn_task tell;
@@ -59,16 +60,19 @@ static void on_page(const struct redisReply *reply, void *arg)
 		if (bytes_eq(employee, BYTES_LIT("#")))
 			continue;
 		int64_t failed = item->failed;
+		r->left--;
 		close_batch_add(r->batch, item, employee, redis_text(redis_at(fields, i + 1)));
 		item->expected++;
 		item->written += 1 - (item->failed - failed);
 	}
 	buf_clear(&r->cursor);
 	buf_add_bytes(&r->cursor, redis_text(redis_at(reply, 0)));
-	if (bytes_eq(buf_bytes(&r->cursor), BYTES_LIT("0")))
-		complete(r);
-	else
+	if (!bytes_eq(buf_bytes(&r->cursor), BYTES_LIT("0")))
 		set_state(r, CLOSE_READ_BETWEEN);
+	else if (r->left > 0)
+		set_state(r, CLOSE_READ_FAILED); /* it went while we read: another daemon has closed it */
+	else
+		complete(r);
 }
 
 void close_read_page(struct close_reader *r, struct close_batch *batch)
@@ -122,6 +126,7 @@ static void on_begun(const struct redisReply *reply, void *arg)
 		complete(r);
 	} else {
 		item->has_map = true;
+		r->left = redis_int(redis_at(reply, 1));
 		item->marked = bytes_eq(marker, BYTES_LIT("1"));
 		buf_add_char(&r->cursor, '0');
 		set_state(r, CLOSE_READ_BETWEEN);

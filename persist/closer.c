@@ -278,6 +278,7 @@ static void run_on(struct closer *c)
 		if (c->writing != NULL)
 			return; /* its end comes back here */
 		write_batch(c);
+		reading = take_note(c); /* when that failed, a department may be half read: let go of it */
 	}
 	if (!c->failed && c->next < c->count) {
 		read_on(c, reading);
@@ -356,12 +357,9 @@ static void on_found(int partition, struct bytes dept, int32_t day, void *arg)
 static void on_looked(bool ok, void *arg)
 {
 	struct closer *c = arg;
-	struct request *r;
 
-	TAILQ_FOREACH (r, &c->requests, link)
-		r->looked = true;
-	c->failed = !ok;
-	if (c->count == 0 || !ok) {
+	c->failed = !ok || c->stopped;
+	if (c->count == 0 || c->failed) {
 		items_release(c);
 		settle_run(c);
 		return;
@@ -378,6 +376,7 @@ static void look(struct closer *c)
 {
 	bool wanted[PARTITIONS_MAX] = {false}, fresh[PARTITIONS_MAX] = {false}, any = false;
 	struct close_look_spec spec = {.deps = &c->deps, .found = on_found, .done = on_looked, .arg = c};
+	struct request *r;
 
 	c->through = due_through(c);
 	for (int p = 0; p < keys_partitions(); p++) {
@@ -392,6 +391,9 @@ static void look(struct closer *c)
 	if (!any && TAILQ_EMPTY(&c->requests))
 		return;
 	set_state(c, CLOSER_LOOKING);
+	/* Those that come later wait for the next look. */
+	TAILQ_FOREACH (r, &c->requests, link)
+		r->looked = true;
 	close_look_start(&spec, wanted, fresh);
 }
 

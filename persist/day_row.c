@@ -127,12 +127,43 @@ static bool contains(struct bytes set, struct bytes token)
 	return false;
 }
 
+#define SET_MAX 8000 /* bytes: well below the column and PUNCH_SET_MAX punches */
+
+/* Gives up one punch between the first and the last of its direction, when the set is full. */
+static void make_room(struct buf *set)
+{
+	static struct punch punches[PUNCH_SET_MAX];
+	int64_t first[128], last[128];
+	int count = set->len < SET_MAX ? 0 : punch_set_parse(buf_bytes(set), punches);
+
+	memset(first, 0x7f, sizeof(first));
+	memset(last, 0, sizeof(last));
+	for (int i = 0; i < count; i++) {
+		int d = punches[i].direction;
+		first[d] = punches[i].at < first[d] ? punches[i].at : first[d];
+		last[d] = punches[i].at > last[d] ? punches[i].at : last[d];
+	}
+	size_t at = 0;
+	for (int i = 0; i < count; i++) {
+		const char *end = memchr(set->data + at, ' ', set->len - at);
+		size_t n = end != NULL ? (size_t)(end - set->data) - at + 1 : set->len - at;
+		int d = punches[i].direction;
+		if (end != NULL && punches[i].at != first[d] && punches[i].at != last[d]) {
+			memmove(set->data + at, set->data + at + n, set->len - at - n);
+			set->len -= n;
+			return;
+		}
+		at += n;
+	}
+}
+
 void day_row_union(struct buf *set, struct bytes more)
 {
 	while (more.n > 0) {
 		struct bytes f[2];
 		int parts = bytes_split(more, ' ', f, 2);
 		if (f[0].n > 0 && !contains(buf_bytes(set), f[0])) {
+			make_room(set);
 			if (set->len > 0)
 				buf_add_char(set, ' ');
 			buf_add_bytes(set, f[0]);

@@ -16,7 +16,7 @@ void day_row_add(struct sql_rows *rows, int32_t day, struct bytes employee, stru
 	struct bytes set, const struct judgement *judgement, int64_t revision, int64_t now_ms);
 
 /* Adds the punches of `more` that `set` lacks: same direction and instant, or same event id, is the same
- * punch. */
+ * punch. A set that is full gives up one that is neither the first nor the last of its direction. */
 void day_row_union(struct buf *set, struct bytes more);
 
 /* What is longer is cut. */

@@ -130,6 +130,19 @@ struct bytes directory_peek(struct directory *d, struct bytes employee)
 	return e != NULL ? (struct bytes){e->text + e->employee_len, e->dept_len} : (struct bytes){"", 0};
 }
 
+bool directory_touch(struct directory *d, struct bytes employee)
+{
+	struct entry **shard = shard_of(d, employee), *e = find(d, employee);
+
+	if (e == NULL)
+		return false;
+	if (d->count > *d->max_entries / 2) { /* before that nobody gives way */
+		HASH_DEL(*shard, e);
+		HASH_ADD(hh, *shard, text[0], e->employee_len, e);
+	}
+	return true;
+}
+
 void directory_forget(struct directory *d, struct bytes employee)
 {
 	struct entry *e = find(d, employee);

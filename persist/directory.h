@@ -4,6 +4,7 @@
 #ifndef PERSIST_DIRECTORY_H
 #define PERSIST_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
@@ -19,6 +20,8 @@ void directory_free(struct directory *d);
 
 /* Empty when it is not known here. Valid until the next call of the loop. */
 struct bytes directory_peek(struct directory *d, struct bytes employee);
+/* Whether he is known; if so he is now the youngest of his part of the cache, and the last to give way. */
+bool directory_touch(struct directory *d, struct bytes employee);
 /* Asks Redis and remembers the answer. The callback comes once, later. */
 void directory_lookup(struct directory *d, struct bytes employee, directory_cb cb, void *arg);
 void directory_put(struct directory *d, struct bytes employee, struct bytes dept);

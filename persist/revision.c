@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Three steps: what the rows are and which revisions this window has made before (a crash may have come
- * between its commit and the cursor); all raw punches of these people and days; then rows and revisions in
- * one transaction. */
+/* Two steps: what the rows are and which revisions this window has made before (a crash may have come between
+ * its commit and the cursor); then rows and revisions, with the window's punches added, in one transaction.
+ */
 #include "persist/revision.h"
 
 #include <stdlib.h>
@@ -135,7 +135,7 @@ static void revise(struct revision *r, struct target *t, int64_t now)
 		return;
 	}
 	if (t->known &&
-		(t->set.len == t->old_set.len || punch_judge(row.old_set, &shift, true, &row.old) != 0))
+		(bytes_eq(row.new_set, row.old_set) || punch_judge(row.old_set, &shift, true, &row.old) != 0))
 		return; /* nothing new: a repeat */
 	if (!t->known)
 		bytes_copy(t->dept, sizeof(t->dept), t->punch.dept);
@@ -162,41 +162,32 @@ static void write_all(struct revision *r)
 	revision_rows_write(&r->rows, r->link, on_written, r);
 }
 
-/* ---- the middle: all punches of these days ---- */
+/* ---- the punches of this window ---- */
 
-static void on_events(const struct mysql_result *result, void *arg)
+static void add_token(struct revision *r, const struct punch_record *p)
 {
-	struct revision *r = arg;
+	struct target *t = find(r, p->date, p->employee);
 	struct buf token = BUF_INIT;
 
-	if (failed(r, result))
-		return;
-	for (size_t i = 0; i < result->rows; i++) {
-		struct target *t = find(r, mysql_cell(result, i, 0), mysql_cell(result, i, 1));
-		if (t == NULL)
-			continue;
-		struct bytes id = mysql_cell(result, i, 4);
-		buf_clear(&token);
-		buf_add_bytes(&token, mysql_cell(result, i, 2));
-		buf_add_bytes(&token, mysql_cell(result, i, 3));
-		if (id.n > 0) {
-			buf_add_char(&token, '#');
-			buf_add_bytes(&token, id);
-		}
-		day_row_union(&t->set, buf_bytes(&token));
+	buf_addf(&token, "%c%lld", p->direction, (long long)p->at);
+	if (p->event_id.n > 0) {
+		buf_add_char(&token, '#');
+		buf_add_bytes(&token, p->event_id);
 	}
+	day_row_union(&t->set, buf_bytes(&token));
 	buf_release(&token);
-	write_all(r);
 }
 
-static void ask_events(struct revision *r)
+/* What came before is in the row: each window added its own. */
+static void add_punches(struct revision *r)
 {
-	struct buf sql = BUF_INIT;
+	struct punch_record p;
 
-	buf_add_str(&sql, "SELECT work_date,employee,direction,at_ms,event_id FROM attendance_event");
-	add_keys(r, &sql);
-	buf_add_str(&sql, " ORDER BY received,at_ms");
-	mysql_link_query(r->link, &sql, on_events, r);
+	for (int i = 0; i < r->window->count; i++) {
+		if (record_parse_punch(r->window->records[i].text, &p) && p.late)
+			add_token(r, &p);
+	}
+	write_all(r);
 }
 
 /* ---- the rows as they are ---- */
@@ -217,7 +208,7 @@ static void on_rows(const struct mysql_result *result, void *arg)
 		buf_add_bytes(&t->old_set, mysql_cell(result, i, 5));
 		day_row_union(&t->set, buf_bytes(&t->old_set));
 	}
-	ask_events(r);
+	add_punches(r);
 }
 
 /* Withdrawals of this window that were committed before the cursor moved: told again, with the same id. */

@@ -26,6 +26,9 @@ struct writer {
 	size_t insert_of[SQL_INSERTS_MAX + 1]; /* which insert a statement is */
 	size_t statement_count;
 	size_t halving; /* which insert */
+	/* So many rows of it are in already, by halves: a statement that is only too long as a whole must not
+	 * be sent so again. */
+	size_t written[SQL_INSERTS_MAX];
 	struct range stack[DEPTH_MAX];
 	size_t depth;
 };
@@ -117,6 +120,7 @@ static void send_half(struct writer *w)
 		}
 		w->depth--;
 	}
+	w->written[w->halving] = rows->count;
 	set_state(w, WRITER_WHOLE);
 	send_whole(w);
 }
@@ -175,6 +179,8 @@ static void send_whole(struct writer *w)
 	w->statement_count = 0;
 	for (size_t i = 0; i < w->write.insert_count; i++) {
 		struct sql_rows *rows = &w->write.inserts[i];
+		if (w->written[i] == rows->count)
+			continue;
 		if (render(rows, (struct range){0, rows->count}, &w->texts[w->statement_count]))
 			add_statement(w, i);
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/info.h"
 #include "base/log.h"
@@ -17,6 +18,8 @@
 #define FETCHES_MAX 1000 /* nodes asked for at once while loading */
 #define PAGE        1000 /* journal entries a step */
 #define POLL_MS     500
+/* Half of what the organisation's journal keeps: after a longer sleep of ours entries may be gone unseen. */
+#define SLEEP_MAX_US (30 * INT64_C(1000000))
 
 struct node {
 	struct dept dept;
@@ -50,6 +53,7 @@ struct tree {
 	int fetching;
 	int walk; /* number of the present walk: answers of an earlier one are dropped */
 	bool reading;
+	int64_t polled_us;
 	char last_id[48];
 };
 
@@ -354,9 +358,11 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	int64_t slept = clock_mono_us() - t->polled_us;
+	t->polled_us += slept;
 	if (!redis_ready(t->redis))
 		return;
-	if (t->state == TREE_EMPTY)
+	if (t->state == TREE_EMPTY || (t->state == TREE_FOLLOWING && slept > SLEEP_MAX_US))
 		load(t);
 	else
 		read_on(t);
@@ -388,6 +394,7 @@ struct tree *tree_new(struct event_base *base, struct redis *redis, void (*fn)(v
 	t->fn = fn;
 	t->arg = arg;
 	t->last_waiting = &t->waiting;
+	t->polled_us = clock_mono_us();
 	snprintf(t->last_id, sizeof(t->last_id), "0-0");
 	t->timer = event_new(base, -1, EV_PERSIST, on_timer, t);
 	event_add(t->timer, &every);

@@ -101,6 +101,10 @@ local function one(i, emps, day, days, journal, id, punch, event, date, dept, he
   local s = ' ' .. set .. ' '
   if find(s, ' ' .. punch .. ' ', 1, true) or find(s, ' ' .. punch .. '#', 1, true) or
       (event ~= '' and find(s, '#' .. event .. ' ', 1, true)) then
+    if maps[mkey] then -- perhaps of what this very call is about to write: if that is refused, so is this
+      local events = part_of(journal).events
+      events[#events + 1] = i
+    end
     return 'D' .. set
   end
   if #set >= 14 * most then set = thin(set) end

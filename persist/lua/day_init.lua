@@ -10,7 +10,14 @@ local marker = redis.call('HGET', day, '#')
 if marker == '1' then return '0' end
 local state = redis.call('HGET', days, ARGV[5])
 if state == 'closing' or state == 'closed' then return '0' end
-if not marker then redis.call('HSET', day, '#', 'i') end
+-- Judged before anything is written. A roster that was begun and can't be finished stays unfinished ('d'): the close
+-- takes the map as it is, and nobody becomes absent by it.
+local kind = redis.call('TYPE', emps).ok
+if kind ~= 'hash' and kind ~= 'none' then
+  if marker == 'i' then redis.call('HSET', day, '#', 'd') end
+  return redis.error_reply('WRONGTYPE the employees of the department are no hash')
+end
+if marker ~= 'i' then redis.call('HSET', day, '#', 'i') end
 if not state then redis.call('HSET', days, ARGV[5], 'open') end
 
 local page = redis.call('HSCAN', emps, ARGV[1], 'COUNT', ARGV[2])

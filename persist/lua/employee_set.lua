@@ -50,10 +50,12 @@ local function one(k, a)
   call('HSET', emps, id, head4 .. name)
   call('SET', dir, new)
   if moved then call('HDEL', old, id) end
+  local rday = string.match(head4, '^([^|]*)|')
   for d = 4, 5 do
     local set = sets[d]
     if set == '' then call('HDEL', KEYS[k + d + 3], id) end
-    local punched = set and set ~= ''
+    -- In the old department's map or, when he was moved before, in another's. The key of a map ends with its date.
+    local punched = (set and set ~= '') or rday == string.sub(KEYS[k + d], -10)
     if not punched and (moved or not now) and open[d] == 1 then call('HSETNX', KEYS[k + d], id, '') end
   end
   return 'O'

@@ -7,6 +7,8 @@ import pytest
 
 from harness.attendance import (DAY, Notices, as_map, at, close_day, day_after, day_rows, failures, found, ms,
                                 pipelined, punch, statuses, wait_books, wait_quiet)
+from harness.muster import text_of
+from harness.raw import encode
 from harness.wait import wait_until
 
 NEXT = day_after(DAY)
@@ -391,3 +393,40 @@ def test_someone_without_a_department_is_counted_in_department_0(day, stores):
     assert {e: (r["dept"], r["status"]) for e, r in day_rows(stores).items()} == {"loose": ("0", "missing_out")}
     view = stores.sql("SELECT employees, missing_out FROM daily_department WHERE dept = '0' AND work_date = %s", (DAY,))
     assert [(row["employees"], row["missing_out"]) for row in view] == [(1, 1)]
+
+
+def test_someone_who_is_moved_twice_has_one_row(day, stores):
+    """Moved on after a punch, and on again: the day stays where it began, and he is on no other roster, so that nobody
+    takes him for absent. What is pipelined behind his next punch sees it, though that had to be routed anew."""
+    absent = Notices(stores, "attendance.absent.#")
+    found(day, {"one": ["wanderer"], "two": [], "three": []})
+    punch(day, "wanderer", "IN", "08:55")
+    assert day.ask("EMPLOYEE.MOVE", "wanderer", "two") == "OK"
+    assert day.ask("EMPLOYEE.MOVE", "wanderer", "three") == "OK"
+    assert not day.roll("two") and not day.roll("three")
+    with day.raw() as raw:
+        raw.send(encode("CHECKIN", "wanderer", "OUT", "AT", at("18:01")) + encode("STATUS", "wanderer"))
+        replies = [raw.read(), raw.read()]
+    assert as_map(text_of(replies[1]))["punches"] == 2
+    close_day(day)
+    row = day_rows(stores)["wanderer"]
+    assert (row["dept"], row["status"], row["punches"]) == ("one", "present", 2)
+    assert not absent.wait_quiet(day)
+
+
+def test_a_reader_that_repeats_itself_keeps_nobody_from_going(held, stores):
+    """Hundreds of punches of one person: all are kept as events, the set stays bounded, first and last decide."""
+    held.set_clock(at("20:00"))
+    found(held, {"lab": ["shaky"]})
+    first = ms(at("08:00"))
+    commands = [("CHECKIN", "shaky", "IN", "AT", str(first + n * 1000)) for n in range(300)]
+    assert all("duplicate" in reply for reply in pipelined(held, commands))
+    punch(held, "shaky", "OUT", "18:00")
+    close_day(held)
+    row = day_rows(stores)["shaky"]
+    assert (row["status"], row["in"], row["out"]) == ("present", first, ms(at("18:00")))
+    wait_books(stores)
+    # After the close, too: a flood of late punches of one day is bounded, and the row follows its first.
+    late = [("CHECKIN", "shaky", "IN", "AT", str(first - 3600000 + n * 1000)) for n in range(1500)]
+    assert all("revising" in reply for reply in pipelined(held, late))
+    wait_until(lambda: day_rows(stores)["shaky"]["in"] == first - 3600000, 30, "the row to be revised")

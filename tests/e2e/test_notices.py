@@ -143,3 +143,17 @@ def test_a_notice_that_a_consumer_rejects(make_muster, stores):
     channel.basic_ack(tag)
     assert muster.ask("NOTICE.PARKED") == []
     assert len(other.events()) == 1
+
+
+def test_a_lateness_falls_with_a_punch_of_the_same_moment(noon, stores):
+    """Late by seconds; then another reader delivers a punch from just before nine, within the debounce window of the
+    first. It counts as the same coming, and takes the lateness back."""
+    found(noon, {"lab": ["close.call"]})
+    notices = Notices(stores, "attendance.#")
+    punch(noon, "close.call", "IN", "09:00:20")
+    notices.wait_for("attendance.late", 1)
+    punch(noon, "close.call", "IN", "08:59:55")
+    withdrawn = notices.wait_for("attendance.withdrawn", 1)
+    assert [event["of"] for event in withdrawn] == ["late"]
+    notices.wait_quiet(noon)
+    assert len(notices.events("attendance.in")) == 1

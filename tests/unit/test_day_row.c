@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "persist/record.h"
+#include "rules/punch.h"
 
 static void unites(const char *a, const char *b, const char *expected)
 {
@@ -32,6 +33,33 @@ static void test_union(void **state)
 	unites("I1#a", "I7#b", "I1#a I7#b");
 	/* A prefix is not the same. */
 	unites("I12", "I1", "I12 I1");
+}
+
+/* However many punches come, the set stays a set, and first and last of each direction stay in it. */
+static void test_full_set(void **state)
+{
+	static struct punch punches[PUNCH_SET_MAX];
+	struct buf set = BUF_INIT, token = BUF_INIT;
+	bool first_in = false, last_in = false, first_out = false, last_out = false;
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		buf_clear(&token);
+		buf_addf(&token, "%c%lld", i % 2 == 0 ? 'I' : 'O', 1764493200000LL + (i * 7919) % 5000);
+		day_row_union(&set, buf_bytes(&token));
+	}
+	int count = punch_set_parse(buf_bytes(&set), punches);
+	assert_true(count > 100);
+	for (int i = 0; i < count; i++) {
+		bool in = punches[i].direction == 'I';
+		first_in |= in && punches[i].at == 1764493200000LL;
+		last_in |= in && punches[i].at == 1764493200000LL + 4998;
+		first_out |= !in && punches[i].at == 1764493200000LL + 1;
+		last_out |= !in && punches[i].at == 1764493200000LL + 4999;
+	}
+	assert_true(first_in && last_in && first_out && last_out);
+	buf_release(&set);
+	buf_release(&token);
 }
 
 static void test_punch_record(void **state)
@@ -106,6 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_union),
+		cmocka_unit_test(test_full_set),
 		cmocka_unit_test(test_punch_record),
 		cmocka_unit_test(test_employee_record),
 		cmocka_unit_test(test_failure_row),

@@ -30,7 +30,6 @@ struct close_item {
 	int partition;
 	enum close_phase phase;
 	bool marked; /* its roster was whole */
-	bool has_map;
 	int64_t expected, written, failed, absent, late;
 	int64_t started_ms, finished_ms;
 	struct buf absentees; /* ids, each with its NUL */

@@ -125,7 +125,6 @@ static void on_begun(const struct redisReply *reply, void *arg)
 		close_batch_no_map(r->batch, item, marker.p[0] == 'w');
 		complete(r);
 	} else {
-		item->has_map = true;
 		r->left = redis_int(redis_at(reply, 1));
 		item->marked = bytes_eq(marker, BYTES_LIT("1"));
 		buf_add_char(&r->cursor, '0');

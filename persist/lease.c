@@ -161,11 +161,6 @@ const char *lease_name(const struct lease *l)
 	return l->name;
 }
 
-int lease_held_count(const struct lease *l)
-{
-	return l->held_count;
-}
-
 bool lease_settled(const struct lease *l)
 {
 	return l->settled;

@@ -22,7 +22,6 @@ bool lease_holds(const struct lease *l, int partition);
  * lease. At start it takes over what an earlier run at the same host and port has left: a crash costs no
  * waiting. */
 const char *lease_name(const struct lease *l);
-int lease_held_count(const struct lease *l);
 /* At least one round of the lease script has been answered since the link came up. */
 bool lease_settled(const struct lease *l);
 /* Gives all up, so that another daemon can go on at once. */

@@ -580,11 +580,6 @@ void redis_on_change(struct redis *r, void (*fn)(void *arg), void *arg)
 	r->listeners[r->listener_count++].arg = arg;
 }
 
-const char *redis_trouble(const struct redis *r)
-{
-	return r->trouble;
-}
-
 size_t redis_inflight(const struct redis *r)
 {
 	return r->inflight;

@@ -30,8 +30,6 @@ void redis_start(struct redis *r);
 bool redis_ready(const struct redis *r);
 /* fn(arg) on every change between ready and not ready. At most 8. */
 void redis_on_change(struct redis *r, void (*fn)(void *arg), void *arg);
-/* Why the link is not ready, for people; "" when it is. */
-const char *redis_trouble(const struct redis *r);
 size_t redis_inflight(const struct redis *r);
 int64_t redis_now_lag_ms(const struct redis *r); /* age of the oldest unanswered command */
 

@@ -116,6 +116,15 @@ int bytes_split(struct bytes b, char separator, struct bytes *fields, int max)
 	return count;
 }
 
+struct bytes bytes_cut(struct bytes *b, char separator)
+{
+	struct bytes part[2] = {{"", 0}, {"", 0}};
+
+	bytes_split(*b, separator, part, 2);
+	*b = part[1];
+	return part[0];
+}
+
 char *bytes_copy(char *dst, size_t cap, struct bytes b)
 {
 	size_t n = b.n < cap - 1 ? b.n : cap - 1;

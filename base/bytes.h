@@ -38,6 +38,9 @@ bool name_valid(struct bytes b);
 /* Cuts b at `separator` into at most `max` fields; the last takes the rest, separators and all. Returns how
  * many. */
 int bytes_split(struct bytes b, char separator, struct bytes *fields, int max);
+/* Cuts off and returns what is in front of the first separator, all of it when there is none; b becomes what
+ * is behind. */
+struct bytes bytes_cut(struct bytes *b, char separator);
 
 /* Copies b into dst[cap] with a NUL, cutting what does not fit; returns dst. */
 char *bytes_copy(char *dst, size_t cap, struct bytes b);

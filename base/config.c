@@ -114,6 +114,13 @@ static const struct config_key keys[] = {
 	 "Close days by the clock; otherwise only DAY.CLOSE does."},
 	{"day", "dir_cache", CONFIG_INT, AT(dir_cache), "2000000", 1000, 100000000, true,
 	 "Employees whose department the daemon remembers; about 110 bytes each."},
+
+	{"team", "max_depth", CONFIG_INT, AT(max_depth), "64", 1, 1000, true,
+	 "Most levels of the tree. Redis keeps about 40 bytes for each node and level above it."},
+	{"team", "inline_max", CONFIG_INT, AT(inline_max), "1000", 0, 100000, true,
+	 "A move of at most so many entries of ancestors' sets is one script; a bigger one is a job."},
+	{"team", "chunk", CONFIG_INT, AT(chunk), "1000", 1, 5000, true,
+	 "About so many writes are one step of a job; 1000 take Redis about 2 ms."},
 };
 /* clang-format on */
 

@@ -71,6 +71,10 @@ struct config {
 	int64_t close_delay;
 	bool close_auto;
 	int64_t dir_cache;
+	/* [team] */
+	int64_t max_depth;
+	int64_t inline_max;
+	int64_t chunk;
 };
 
 enum config_type {

@@ -3,9 +3,19 @@
 """embed.py OUT.c SYMBOL FILE... : writes a C source that holds the files, byte for byte.
 
 OUT.c defines `const struct embed_file SYMBOL[]` and `const size_t SYMBOL_count` (persist/embed.h), in the order
-given; an entry's name is the file's name without its folder and without what follows the first dot."""
+given; an entry's name is the file's name without its folder and without what follows the first dot. A line
+`-- include NAME` stands for the file NAME of the same folder."""
 import os
+import re
 import sys
+
+INCLUDE = re.compile(rb"^-- include (\S+)\n", re.MULTILINE)
+
+
+def read(path):
+    with open(path, "rb") as source:
+        text = source.read()
+    return INCLUDE.sub(lambda line: read(os.path.join(os.path.dirname(path), line[1].decode())), text)
 
 
 def literal(data):
@@ -34,11 +44,11 @@ def main():
         f.write(f"extern const struct embed_file {symbol}[];\nextern const size_t {symbol}_count;\n\n")
         f.write(f"const struct embed_file {symbol}[] = {{\n")
         for path in paths:
-            with open(path, "rb") as source:
-                data = source.read()
+            data = read(path)
             name = os.path.basename(path).split(".")[0]
             f.write(f'\t{{"{name}",\n{literal(data)},\n\t\t{len(data)}}},\n')
         f.write(f"}};\n\nconst size_t {symbol}_count = sizeof({symbol}) / sizeof({symbol}[0]);\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -80,6 +80,18 @@ static void test_split(void **state)
 	assert_int_equal(f[0].n + f[1].n, 0);
 }
 
+static void test_cut(void **state)
+{
+	struct bytes rest = BYTES_LIT("a::b"), none = {"", 0};
+
+	(void)state;
+	assert_true(bytes_eq(bytes_cut(&rest, ':'), BYTES_LIT("a")));
+	assert_int_equal(bytes_cut(&rest, ':').n, 0);
+	assert_true(bytes_eq(rest, BYTES_LIT("b")));
+	assert_true(bytes_eq(bytes_cut(&rest, ':'), BYTES_LIT("b")));
+	assert_int_equal(rest.n + bytes_cut(&rest, ':').n + bytes_cut(&none, ':').n, 0);
+}
+
 static void test_buf_cap(void **state)
 {
 	struct buf b = {.limit = 10};
@@ -204,6 +216,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_split),
+		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_buf_cap),
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_config_table),

@@ -44,9 +44,37 @@ static const struct command_arg roll_count[] = {
 
 static const struct command_arg team[] = {ARG("team"), END};
 static const struct command_arg no_parent[] = {ARG("parent"), WORD("none", "-"), END};
+#define ABOVE   {.name = "above", .type = ARG_ONEOF, .args = no_parent}
+#define IF      OPTION_INT("version", "IF")
+#define DRYRUN  FLAG("dry-run", "DRYRUN")
+static const struct command_arg made_id[] = {ARG("id"), WORD("made", "*"), END};
 static const struct command_arg team_add[] = {
-	ARG("team"), {.name = "above", .type = ARG_ONEOF, .args = no_parent},
-	OPTION("name", "NAME"), OPTION("employee", "MANAGER"), END};
+	{.name = "team", .type = ARG_ONEOF, .args = made_id}, ABOVE, OPTION("name", "NAME"), OPTION("employee", "MANAGER"),
+	DRYRUN, END};
+static const struct command_arg team_rename[] = {ARG("team"), ARG("name"), IF, DRYRUN, END};
+static const struct command_arg no_manager[] = {ARG("employee"), WORD("none", "-"), END};
+static const struct command_arg team_manager[] = {
+	ARG("team"), {.name = "manager", .type = ARG_ONEOF, .args = no_manager}, IF, DRYRUN, END};
+static const struct command_arg team_move[] = {ARG("team"), ABOVE, IF, DRYRUN, END};
+static const struct command_arg remove_modes[] = {
+	WORD("cascade", "CASCADE"), WORD("lift", "LIFT"), WORD("retire", "RETIRE"), END};
+static const struct command_arg team_remove[] = {
+	ARG("team"), {.name = "mode", .type = ARG_ONEOF, .flags = ARG_OPTIONAL, .args = remove_modes}, IF, DRYRUN, END};
+static const struct command_arg team_restore[] = {ARG("team"), IF, DRYRUN, END};
+static const struct command_arg team_isbelow[] = {ARG("team"), ARG("ancestor"), END};
+static const struct command_arg team_employee[] = {ARG("team"), ARG("employee"), END};
+static const struct command_arg team_ismember[] = {ARG("team"), ARG("employee"), FLAG("subtree", "SUBTREE"), END};
+static const struct command_arg team_members[] = {
+	ARG("team"), FLAG("subtree", "SUBTREE"), OPTION("cursor", "CURSOR"), OPTION_INT("count", "COUNT"), END};
+#define PAGED FLAG("retired-too", "ALL"), FLAG("detail", "DETAIL"), OPTION("cursor", "CURSOR"), OPTION_INT("count", "COUNT")
+static const struct command_arg roots[] = {ARG("team"), WORD("roots", "-"), END};
+static const struct command_arg team_children[] = {{.name = "top", .type = ARG_ONEOF, .args = roots}, PAGED, END};
+static const struct command_arg team_descendants[] = {
+	{.name = "top", .type = ARG_ONEOF, .args = roots}, OPTION_INT("levels", "DEPTH"), PAGED, END};
+static const struct command_arg optional_job[] = {{.name = "job", .type = ARG_INTEGER, .flags = ARG_OPTIONAL}, END};
+static const struct command_arg job[] = {{.name = "job", .type = ARG_INTEGER}, END};
+static const struct command_arg team_check[] = {
+	FLAG("repair", "REPAIR"), FLAG("truth", "TRUTH"), FLAG("nowait", "NOWAIT"), FLAG("status", "STATUS"), END};
 
 static const struct command_arg date[] = {ARG("date"), END};
 static const struct command_arg day_close[] = {ARG("date"), OPTION("department", "DEPT"), END};
@@ -96,6 +124,10 @@ static const struct command_arg patterns[] = {{.name = "pattern", .type = ARG_ST
 static const struct command_arg help_words[] = {OPTIONAL("command"), OPTIONAL("subcommand"), END};
 static const struct command_arg instant[] = {{.name = "time", .type = ARG_TIME}, END};
 
+#define LISTED_TEAMS                                                                                         \
+	"array of the next cursor (\"\" at the end) and an array of ids; with DETAIL of maps id, name, parent, depth, "   \
+	"manager, state, descendants, listed (of them without ALL), version"
+#define OK_OR_DRY "OK; with DRYRUN map legal, nodes, employees, supervisors, job"
 #define STATES "not_yet, present, late, early, late_early, missing_in, missing_out or absent"
 
 static const struct command table[] = {
@@ -130,11 +162,62 @@ static const struct command table[] = {
 	 employee_move, employee_prepare, employee_move_exec},
 
 	/* ---- teams ---- */
-	{"TEAM.ADD", "team", "Makes a team or department below another, or at the top.", "OK",
-	 3, 7, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_add, NULL, team_add_exec},
+	{"TEAM.ADD", "team", "Makes a team or department below another, or at the top; `*` makes its id.",
+	 "OK, or the id that was made; with DRYRUN map legal, nodes, employees, supervisors, job",
+	 3, 8, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_add, NULL, team_add_exec},
+	{"TEAM.RENAME", "team", "Gives a team another name.", OK_OR_DRY,
+	 3, 6, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_rename, NULL, team_rename_exec},
+	{"TEAM.MANAGER", "team", "Says who manages a team.", OK_OR_DRY,
+	 3, 6, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_manager, NULL, team_manager_exec},
+	{"TEAM.MOVE", "team", "Moves a team with all below it to another parent, or to the top.", OK_OR_DRY,
+	 3, 6, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_move, NULL, team_move_exec},
+	{"TEAM.REMOVE", "team",
+	 "Removes a team: with all below it, so that its children take its place, or only out of sight.", OK_OR_DRY,
+	 2, 6, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_remove, NULL, team_remove_exec},
+	{"TEAM.RESTORE", "team", "Brings a retired team back.", OK_OR_DRY,
+	 2, 5, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_restore, NULL, team_restore_exec},
+	{"TEAM.JOBS", "team", "Shows the big changes that are under way, or one of the last hour.",
+	 "array of maps job, op, team, parent, phase, done, total, started, error",
+	 1, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, optional_job, NULL, team_jobs_exec},
+	{"TEAM.CANCEL", "team", "Cancels a big change that has not taken place yet.", "OK",
+	 2, 2, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, job, NULL, team_cancel_exec},
+	{"TEAM.CHECK", "team",
+	 "Checks that all that is derived from the tree agrees with it; repairs that, or with TRUTH where teams hang, too.",
+	 "map state (none, running, done), mode, rounds, keys, nodes, milliseconds, findings, repaired, codes, items",
+	 1, 5, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_check, NULL, team_check_exec},
 	{"TEAM.GET", "team", "Says what a team is and where it stands.",
 	 "map id, name, parent, path, manager, state, descendants, members, version",
 	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team, NULL, team_get_exec},
+	{"TEAM.PATH", "team", "Says the ids from the root to a team.", "the ids, joined by ':'",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team, NULL, team_path_exec},
+	{"TEAM.ANCESTORS", "team", "Lists what is above a team, the root first.", "array of maps id, name, manager, state",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team, NULL, team_ancestors_exec},
+	{"TEAM.ISBELOW", "team", "Says whether a team is somewhere below another; it is not below itself.", "integer: 1 or 0",
+	 3, 3, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team_isbelow, NULL, team_isbelow_exec},
+	{"TEAM.COUNT", "team", "Counts what is below a team, and the people in it and in its whole subtree, each once.",
+	 "map descendants, listed, employees, employees_subtree; listed is what DESCENDANTS lists",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team, NULL, team_count_exec},
+	{"TEAM.CHILDREN", "team", "Lists the teams directly below a team, or the roots, ordered by id.", LISTED_TEAMS,
+	 2, 8, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team_children, NULL, team_children_exec},
+	{"TEAM.DESCENDANTS", "team", "Lists all below a team, or everything, depth first, children ordered by id.",
+	 LISTED_TEAMS,
+	 2, 10, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team_descendants, NULL, team_descendants_exec},
+	{"TEAM.JOIN", "team", "Makes an employee a member of a team, besides the home department.", "OK",
+	 3, 3, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_employee, NULL, team_join_exec},
+	{"TEAM.LEAVE", "team", "Ends an employee's membership of a team that was joined.", "OK",
+	 3, 3, PRIV_WRITE, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_employee, NULL, team_leave_exec},
+	{"TEAM.MEMBERS", "team", "Lists the people of a team, or of a team and all below it: at home there or joined, each once.",
+	 "array of the next cursor (\"\" at the end) and an array of employees; a few more or fewer than COUNT",
+	 2, 7, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team_members, NULL, team_members_exec},
+	{"TEAM.ISMEMBER", "team", "Says whether an employee is in a team, or with SUBTREE in it or below it.",
+	 "integer: 1 or 0",
+	 3, 4, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, team_ismember, NULL, team_ismember_exec},
+	{"TEAM.OF", "team", "Lists all teams of an employee, the home first, each with the line up to the root.",
+	 "array of maps team, name, home, path, line; home is 1 or 0, line an array of maps id, name, manager from the team up",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_SELF | CMD_NEEDS_REDIS, employee, NULL, team_of_exec},
+	{"TEAM.SUPERVISORS", "team", "Lists the managers above an employee in all of his teams, the nearest first.",
+	 "array of maps employee, team, distance; distance 0 is a team of his",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_SELF | CMD_NEEDS_REDIS, employee, NULL, team_supervisors_exec},
 
 	/* ---- the day ---- */
 	{"DAY.INIT", "day", "Makes the day maps of a work date, if they are not there.",

@@ -128,6 +128,7 @@ void server_drain(struct server *s)
 	s->draining = true;
 	notify_stopping(s->notify, "finishing what is under way");
 	listener_close(s->listener);
+	app_hurry(s->app);
 	set_timer(s->drain_deadline, s->config->drain_timeout);
 	set_timer(s->janitor, 0);
 }

@@ -261,6 +261,10 @@ class Company:
 
     # ---- sums ----
 
+    def staffed(self):
+        """Ids of the departments that have employees: the others have no maps and nothing to close."""
+        return {p.dept.id for p in self.people}
+
     def statuses(self, closed_only=False):
         """People by status; with closed_only as the close finds them, before the warehouse has delivered."""
         return Counter("absent" if closed_only and p.plan == "warehouse" else p.status for p in self.people)

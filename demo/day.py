@@ -250,7 +250,7 @@ class Day:
             return sql("SELECT COUNT(*), CAST(IFNULL(SUM(written), 0) AS SIGNED), "
                        "CAST(IFNULL(SUM(absent), 0) AS SIGNED) FROM day_close "
                        "WHERE work_date = %s AND finished IS NOT NULL", day)[0]
-        wait_until(lambda: written()[0] == len(self.company.departments) + 1, self.patience, "the day is closed",
+        wait_until(lambda: written()[0] == len(self.company.staffed()), self.patience, "the day is closed",
                    progress, lambda: "{:,} departments, {:,} rows".format(*written()))
         departments, rows, absent = written()
         seconds = time.monotonic() - begun
@@ -261,10 +261,11 @@ class Day:
         """Until everything that is under way has arrived; what then is missing is missing."""
         day = self.clock.day.isoformat()
         punches = sum(len(p.raw) for p in self.company.people)
-        departments = len(self.company.departments)
-        notices = sum(self.company.notices().values()) + 2 * (departments + 1)  # made and closed
+        staffed = self.company.staffed()
+        made = len(self.company.departments) + 1  # department 0
+        notices = sum(self.company.notices().values()) + made + len(staffed)
         below = sum(self.company.notices(REGION_KINDS, REGION).values())
-        closed = sum(d.id == REGION or any(up == REGION for up in d.path) for d in self.company.departments)
+        closed = sum(d.id in staffed and REGION in (d.id, *d.path) for d in self.company.departments)
         progress = show.Progress("under way")
 
         def ledger():

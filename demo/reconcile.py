@@ -110,10 +110,10 @@ def check_events(checks, company, sql, day):
 
 
 def check_close(checks, company, sql, day):
-    """day_close: expected = written + failed for every department, and department 0, which is always there."""
+    """day_close: expected = written + failed for every department with employees."""
     rows = sql("SELECT dept, phase, expected, written, failed, absent FROM day_close WHERE work_date = %s", day)
     members, absent = Counter(p.dept.id for p in company.people), company.statuses(closed_only=True)["absent"]
-    checks.add("departments closed", len(company.departments) + 1, sum(row[1] == "closed" for row in rows))
+    checks.add("departments closed", len(company.staffed()), sum(row[1] == "closed" for row in rows))
     checks.none("departments whose ledger does not balance",
                 (text(row[0]) for row in rows
                  if not row[2] == row[3] + row[4] == members[text(row[0])] or row[4]))
@@ -147,8 +147,8 @@ def check_notices(checks, company, office, region):
     checks.none("notices that nothing was the cause of", found - wanted)
     departments = {d.id for d in company.departments}
     checks.none("departments without one notice of their close",
-                departments ^ {d for (d, kind), n in office["departments"].items()
-                               if kind == "closed" and d != "0" and n == 1})
+                company.staffed() ^ {d for (d, kind), n in office["departments"].items()
+                                     if kind == "closed" and n == 1})
     checks.none("departments without one notice of their making",
                 departments ^ {d for (d, kind), n in office["departments"].items()
                                if kind == "add" and d != "0" and n == 1})
@@ -191,7 +191,7 @@ def check_maps(checks, company, store, clock):
     for key in keys:
         pipe.hgetall(key)
     maps = {key.split(":")[3]: members for key, members in zip(keys, pipe.execute())}
-    checks.add("maps of the next day", len(company.departments) + 1, len(maps))
+    checks.add("maps of the next day", len(company.staffed()), len(maps))
     checks.none("of them not marked whole", (d for d, members in maps.items() if members.pop("#", "") != "1"))
     checks.none("people on it who have punched already",
                 (i for members in maps.values() for i, value in members.items() if value))

@@ -16,6 +16,7 @@
 #include "persist/batch.h"
 #include "persist/closer.h"
 #include "persist/directory.h"
+#include "persist/employee_set.h"
 #include "persist/journal.h"
 #include "persist/keys.h"
 #include "persist/lease.h"
@@ -24,7 +25,10 @@
 #include "persist/mysql_link.h"
 #include "persist/opener.h"
 #include "persist/redis.h"
-#include "persist/team_add.h"
+#include "persist/team_change.h"
+#include "persist/team_check.h"
+#include "persist/team_jobs.h"
+#include "persist/team_read.h"
 #include "persist/tree.h"
 #include "rules/when.h"
 #include "rules/workday.h"
@@ -107,22 +111,34 @@ static void on_redis(void *arg)
 	meta_send(app, on_partitions, "HGET", get);
 }
 
-static void on_unassigned(const struct redisReply *reply, void *arg)
+/* By a job, which may also have moved employees of any partition. */
+static void tree_changed(void *arg)
 {
 	struct app *app = arg;
 
-	(void)reply;
+	tree_doorbell(app->tree);
+	for (int p = 0; p <= keys_org(); p++)
+		app_journalled(app, p);
+}
+
+static void on_unassigned(struct bytes line, const char *error, void *arg)
+{
+	struct app *app = arg;
+
+	(void)line;
+	(void)error; /* the link was lost, and its return loads the tree again */
 	tree_doorbell(app->tree);
 }
 
 /* Department 0 takes those who have none. */
 static void ensure_unassigned(struct app *app)
 {
-	struct bytes none = {"", 0};
+	const struct team_change add = {.verb = TEAM_ADD,
+		.id = BYTES_LIT("0"),
+		.name = BYTES_LIT("Unassigned"),
+		.fold = BYTES_LIT("unassigned")};
 
-	/* When it can't be sent the link is down, and its return loads the tree again. */
-	(void)!team_add_send(app->redis, BYTES_LIT("0"), none, BYTES_LIT("Unassigned"), none, app_today(),
-		on_unassigned, app);
+	team_change_send(app->team_changes, &add, app_today(), on_unassigned, app);
 }
 
 static void on_tree(void *arg)
@@ -236,6 +252,12 @@ static void set_tick(struct app *app, int ms)
 	event_add(app->tick, &every);
 }
 
+void app_hurry(struct app *app)
+{
+	team_check_stop(app->team_check);
+	team_jobs_hurry(app->team_jobs);
+}
+
 void app_drain(struct app *app, void (*done)(void *arg), void *arg)
 {
 	app->draining = true;
@@ -246,6 +268,7 @@ void app_drain(struct app *app, void (*done)(void *arg), void *arg)
 	journal_stop(ledger_reader.journal);
 	closer_stop(app->closer);
 	opener_stop(app->opener);
+	team_jobs_stop(app->team_jobs);
 	set_tick(app, TICK_FAST_MS);
 }
 
@@ -319,8 +342,20 @@ struct app *app_new(struct event_base *base, struct config *config)
 	app->tree = tree_new(base, app->redis, on_tree, app);
 	app->lease = lease_new(base, app->redis, config);
 	app->checkins = batch_new(app->redis, SCRIPT_CHECKIN, 4, BATCH_EVENTS, checkin_head, app);
-	app->employees = batch_new(app->redis, SCRIPT_EMPLOYEE_SET, 9, BATCH_EVENTS, NULL, NULL);
-	app->opener = opener_new(base, app->redis, app->tree, app->lease);
+	app->employees = batch_new(
+		app->redis, SCRIPT_EMPLOYEE_SET, EMPLOYEE_SET_KEYS, BATCH_EVENTS, employee_set_head, NULL);
+	app->team_reads = team_reads_new(app->redis);
+	app->team_changes = team_changes_new(app->redis, config);
+	app->opener = opener_new(base, app->redis, app->lease);
+	struct team_jobs_deps jobs = {.base = base,
+		.config = config,
+		.redis = app->redis,
+		.lease = app->lease,
+		.employees = app->employees,
+		.changed = tree_changed,
+		.arg = app};
+	app->team_jobs = team_jobs_new(&jobs);
+	app->team_check = team_check_new(base, app->redis, tree_changed, app);
 	struct closer_deps deps = {.base = base,
 		.config = config,
 		.redis = app->redis,
@@ -383,7 +418,12 @@ void app_free(struct app *app)
 	redis_free(app->redis);
 	batch_free(app->checkins);
 	batch_free(app->employees);
+	team_jobs_free(app->team_jobs);
+	team_reads_free(app->team_reads);
+	team_changes_free(app->team_changes);
+	team_check_free(app->team_check);
 	mq_free(app->mq);
+	tree_free(app->tree);
 	relay_free(app->relay);
 	ledger_free(app->ledger);
 	journal_free(relay_reader.journal);
@@ -391,7 +431,6 @@ void app_free(struct app *app)
 	closer_free(app->closer);
 	opener_free(app->opener);
 	lease_free(app->lease);
-	tree_free(app->tree);
 	directory_free(app->directory);
 	free(app);
 }

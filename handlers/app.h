@@ -23,6 +23,10 @@ struct mysql_link;
 struct opener;
 struct redis;
 struct relay;
+struct team_check;
+struct team_changes;
+struct team_jobs;
+struct team_reads;
 struct tree;
 
 struct app {
@@ -34,6 +38,10 @@ struct app {
 	struct lease *lease;
 	struct batch *checkins, *employees;
 	struct opener *opener;
+	struct team_jobs *team_jobs;
+	struct team_changes *team_changes;
+	struct team_reads *team_reads;
+	struct team_check *team_check;
 	/* Migrations; the ledger's own; the close, failures and look-ups. */
 	struct mysql_link *schema_sql, *ledger_sql, *work_sql;
 	struct ledger *ledger;
@@ -69,6 +77,8 @@ bool app_refused(struct app *app);
 
 /* Takes up what a reload may change. */
 void app_reload(struct app *app);
+/* No more calls come: ends what one that is under way might wait long for. */
+void app_hurry(struct app *app);
 /* Lets what is under way come to an end, within the configured time; then done(arg). */
 void app_drain(struct app *app, void (*done)(void *arg), void *arg);
 

@@ -10,7 +10,7 @@
 #include "handlers/close_ask.h"
 #include "handlers/options.h"
 #include "persist/closer.h"
-#include "persist/day_init.h"
+#include "persist/day_open.h"
 #include "persist/keys.h"
 #include "persist/mysql_link.h"
 #include "persist/redis.h"
@@ -20,7 +20,6 @@
 
 #define CLOSE_WAIT_MS 60000 /* DAY.CLOSE answers after so long even while the close goes on */
 #define INIT_AHEAD    31    /* days */
-#define INIT_INFLIGHT 32
 
 struct day_op {
 	struct call *call;
@@ -29,9 +28,7 @@ struct day_op {
 	const char *error;
 	int64_t open, closing, closed; /* departments by state in Redis */
 	int64_t expected;
-	/* DAY.INIT */
-	struct dept *next; /* to be readied */
-	int next_partition;
+	int partition; /* DAY.INIT: the next one */
 };
 
 static void end(struct day_op *op, const char *error)
@@ -205,6 +202,14 @@ static void on_closed(bool ok, void *arg)
 	tell_state(op);
 }
 
+/* A department that has been removed may have days that are not closed yet. */
+static bool is_known(const struct tree *tree, struct bytes dept)
+{
+	struct bytes path, name;
+
+	return tree_find(tree, dept) != NULL || tree_gone(tree, dept, &path, &name);
+}
+
 enum verdict day_close_exec(struct call *call)
 {
 	struct bytes dept = {0};
@@ -216,7 +221,7 @@ enum verdict day_close_exec(struct call *call)
 		return CALL_DONE;
 	if (dept.p != NULL && !check_dept(call, dept))
 		return CALL_DONE;
-	if (dept.p != NULL && tree_find(call->app->tree, dept) == NULL)
+	if (dept.p != NULL && !is_known(call->app->tree, dept))
 		return call_fail(call, "UNKNOWN no such department '%.*s'", (int)dept.n, dept.p);
 	if (clock_wall_ms() < workday_end(day))
 		return call_fail(call, "CONFLICT the window of %s is open until %lld, nothing was done",
@@ -231,41 +236,21 @@ enum verdict day_close_exec(struct call *call)
 
 /* ---- DAY.INIT ---- */
 
-static void init_more(struct day_op *op);
+static void init_next(struct day_op *op);
 
-static void on_initialised(bool ok, void *arg)
+static void on_initialised(bool ok, int64_t maps, void *arg)
 {
-	struct day_op *op = arg;
-
-	if (!ok)
-		op->error = "UNAVAILABLE Redis was lost under the request; send it again";
-	op->waiting--;
-	init_more(op);
+	(void)maps;
+	if (ok)
+		init_next(arg);
+	else
+		end(arg, "UNAVAILABLE Redis was lost under the request; send it again");
 }
 
-/* The next department of the walk through the partitions, NULL at the end. */
-static struct dept *next_dept(struct day_op *op)
+static void init_next(struct day_op *op)
 {
-	while (op->next == NULL && op->next_partition < keys_partitions())
-		op->next = tree_partition(op->call->app->tree, op->next_partition++);
-	struct dept *d = op->next;
-	if (d != NULL)
-		op->next = d->next_in_partition;
-	return d;
-}
-
-static void init_more(struct day_op *op)
-{
-	struct dept *d;
-
-	while (op->error == NULL && op->waiting < INIT_INFLIGHT && (d = next_dept(op)) != NULL) {
-		op->waiting++;
-		day_init_start(op->call->app->redis, bytes_of(d->id), op->day, on_initialised, op);
-	}
-	if (op->waiting > 0)
-		return;
-	if (op->error != NULL)
-		end(op, op->error);
+	if (op->partition < keys_partitions())
+		day_open_start(op->call->app->redis, op->partition++, op->day, on_initialised, op);
 	else
 		tell_state(op);
 }
@@ -282,6 +267,6 @@ enum verdict day_init_exec(struct call *call)
 		return call_fail(call, "TIME the day is too far ahead, expected at most %d days", INIT_AHEAD);
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
-	init_more(op_new(call, day));
+	init_next(op_new(call, day));
 	return CALL_WAIT;
 }

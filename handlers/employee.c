@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "handlers/app.h"
 #include "handlers/options.h"
-#include "persist/batch.h"
 #include "persist/directory.h"
+#include "persist/employee_set.h"
 #include "persist/keys.h"
 #include "persist/record.h"
 #include "persist/redis.h"
@@ -115,6 +115,12 @@ static void on_set(struct bytes line, const char *error, void *arg)
 	case 'T':
 		set_end(op, "UNKNOWN no such department");
 		return;
+	case 'S':
+		set_end(op, "CONFLICT the department is retired, it takes nobody");
+		return;
+	case 'C':
+		set_end(op, "CORRUPT the tree above the department is damaged: TEAM.CHECK");
+		return;
 	case 'U':
 		set_end(op, "UNKNOWN no such employee");
 		return;
@@ -123,49 +129,21 @@ static void on_set(struct bytes line, const char *error, void *arg)
 	}
 }
 
-static void add_maps(struct redis_args *keys, struct buf *scratch, struct bytes dept, int32_t today)
-{
-	key_emps(scratch, dept);
-	redis_arg_key(keys, scratch);
-	for (int32_t day = today; day <= today + 1; day++) {
-		key_day(scratch, dept, day);
-		redis_arg_key(keys, scratch);
-	}
-}
-
 static void set_step(struct set_op *op)
 {
 	struct app *app = op->call->app;
-	struct redis_args *keys, *args;
-	struct buf scratch = BUF_INIT;
 	struct bytes old = directory_peek(app->directory, op->id);
-	struct bytes new = op->dept.n > 0 ? op->dept : old.n > 0 ? old : UNASSIGNED;
-	int32_t today = app_today();
+	struct bytes home = old.n > 0 ? old : UNASSIGNED;
 
 	bytes_copy(op->believed, sizeof(op->believed), old);
-	bytes_copy(op->new_dept, sizeof(op->new_dept), new);
-	new = bytes_of(op->new_dept);
-	old = bytes_of(op->believed);
-	batch_add_begin(app->employees, &keys, &args);
-	key_dir(&scratch, op->id);
-	redis_arg_key(keys, &scratch);
-	key_org_of(&scratch, "dept", new);
-	redis_arg_key(keys, &scratch);
-	add_maps(keys, &scratch, new, today);
-	add_maps(keys, &scratch, old.n > 0 ? old : new, today);
-	key_journal(&scratch, keys_partition_of(new));
-	redis_arg_key(keys, &scratch);
-
-	redis_arg(args, op->id);
-	redis_arg(args, op->name);
-	redis_arg_str(args, op->named ? "1" : "0");
-	redis_arg(args, old);
-	redis_arg(args, new);
-	record_employee_head(&scratch, op->id, new, clock_wall_ms());
-	redis_arg_key(args, &scratch);
-	redis_arg_str(args, op->must_exist ? "1" : "0");
-	buf_release(&scratch);
-	batch_add_end(app->employees, on_set, op);
+	bytes_copy(op->new_dept, sizeof(op->new_dept), op->dept.n > 0 ? op->dept : home);
+	const struct employee_change change = {.id = op->id,
+		.name = op->name,
+		.named = op->named,
+		.believed = bytes_of(op->believed),
+		.dept = bytes_of(op->new_dept),
+		.must_exist = op->must_exist};
+	employee_set_add(app->employees, &change, app_today(), on_set, op);
 }
 
 static enum verdict set_start(struct call *call, struct bytes dept, struct bytes name, bool must_exist)
@@ -182,8 +160,6 @@ static enum verdict set_start(struct call *call, struct bytes dept, struct bytes
 	*op = (struct set_op){
 		.call = call, .id = call->argv[1], .dept = dept, .name = name, .must_exist = must_exist};
 	op->named = name.p != NULL;
-	if (name.p == NULL)
-		op->name = (struct bytes){"", 0};
 	set_step(op);
 	return CALL_WAIT;
 }
@@ -209,44 +185,97 @@ enum verdict employee_move_exec(struct call *call)
 
 /* ---- GET ---- */
 
-static void on_got(const struct redisReply *reply, void *arg)
-{
-	struct call *call = arg;
-	struct bytes home = {0};
-	struct employee_record record;
+struct get_op {
+	struct call *call;
+	int tries;
+	char home[ID_MAX + 1];
+};
 
-	if (redis_reply_error(reply) != NULL) {
-		(void)call_fail(call, "%s", redis_reply_error(reply));
-	} else if (redis_is_null(reply) || !record_parse_employee(redis_text(reply), &record)) {
-		/* Moved or removed since the look-up; the next one sees where to. */
-		directory_forget(call->app->directory, call->argv[1]);
-		(void)call_fail(
-			call, "UNKNOWN no such employee '%.*s'", (int)call->argv[1].n, call->argv[1].p);
-	} else if (employee_home(call, &home)) {
-		reply_map(&call->reply, 3);
-		reply_field_bulk(&call->reply, "id", call->argv[1]);
-		reply_field_bulk(&call->reply, "name", record.name);
-		reply_field_bulk(&call->reply, "dept", home);
-	}
+static enum redis_sent get_step(struct get_op *op, struct bytes home);
+
+static void get_end(struct get_op *op, const char *error)
+{
+	struct call *call = op->call;
+
+	if (error != NULL)
+		(void)call_fail(call, "%s", error);
+	free(op);
 	call_finish(call);
 }
 
-enum verdict employee_get_exec(struct call *call)
+static void get_unknown(struct get_op *op)
+{
+	const struct bytes *id = &op->call->argv[1];
+
+	(void)call_fail(op->call, "UNKNOWN no such employee '%.*s'", (int)id->n, id->p);
+	get_end(op, NULL);
+}
+
+static void on_found(struct bytes dept, const char *error, void *arg)
+{
+	struct get_op *op = arg;
+
+	if (error != NULL) {
+		get_end(op, error);
+	} else if (dept.n == 0) {
+		get_unknown(op);
+	} else {
+		enum redis_sent sent = get_step(op, dept);
+		if (sent != REDIS_SENT)
+			get_end(op, redis_sent_error(sent));
+	}
+}
+
+static void on_got(const struct redisReply *reply, void *arg)
+{
+	struct get_op *op = arg;
+	struct reply *r = &op->call->reply;
+	struct employee_record record;
+
+	if (redis_reply_error(reply) != NULL) {
+		get_end(op, redis_reply_error(reply));
+	} else if (redis_is_null(reply) && op->tries++ < TRIES_MAX) {
+		/* Moved or removed since the look-up. */
+		directory_lookup(op->call->app->directory, op->call->argv[1], on_found, op);
+	} else if (redis_is_null(reply) || !record_parse_employee(redis_text(reply), &record)) {
+		get_unknown(op);
+	} else {
+		reply_map(r, 3);
+		reply_field_bulk(r, "id", op->call->argv[1]);
+		reply_field_bulk(r, "name", record.name);
+		reply_field_str(r, "dept", op->home);
+		get_end(op, NULL);
+	}
+}
+
+static enum redis_sent get_step(struct get_op *op, struct bytes home)
 {
 	struct redis_args a;
 	struct buf key = BUF_INIT;
-	struct bytes home;
 
-	if (!employee_home(call, &home))
-		return CALL_DONE;
+	bytes_copy(op->home, sizeof(op->home), home);
 	redis_args_init(&a);
 	redis_arg_str(&a, "HGET");
 	key_emps(&key, home);
 	redis_arg_key(&a, &key);
-	redis_arg(&a, call->argv[1]);
+	redis_arg(&a, op->call->argv[1]);
 	buf_release(&key);
-	enum redis_sent sent = redis_query(call->app->redis, &a, on_got, call);
-	return sent == REDIS_SENT ? CALL_WAIT : call_fail(call, "%s", redis_sent_error(sent));
+	return redis_query(op->call->app->redis, &a, on_got, op);
+}
+
+enum verdict employee_get_exec(struct call *call)
+{
+	struct bytes home;
+
+	if (!employee_home(call, &home))
+		return CALL_DONE;
+	struct get_op *op = xcalloc(1, sizeof(*op));
+	op->call = call;
+	enum redis_sent sent = get_step(op, home);
+	if (sent == REDIS_SENT)
+		return CALL_WAIT;
+	free(op);
+	return call_fail(call, "%s", redis_sent_error(sent));
 }
 
 /* ---- REMOVE ---- */
@@ -299,15 +328,24 @@ static enum redis_sent remove_step(struct remove_op *op, struct bytes home)
 	redis_args_init(&a);
 	key_dir(&scratch, id);
 	redis_arg_key(&a, &scratch);
-	add_maps(&a, &scratch, home, app_today());
+	key_emps(&scratch, home);
+	redis_arg_key(&a, &scratch);
+	for (int32_t day = app_today(); day <= app_today() + 1; day++) {
+		key_day(&scratch, home, day);
+		redis_arg_key(&a, &scratch);
+	}
 	key_journal(&scratch, keys_partition_of(home));
+	redis_arg_key(&a, &scratch);
+	key_org_of(&scratch, "user_teams", id);
 	redis_arg_key(&a, &scratch);
 	redis_arg(&a, id);
 	redis_arg(&a, home);
 	record_removed(&scratch, id, home, clock_wall_ms());
 	redis_arg_key(&a, &scratch);
+	key_org(&scratch, "");
+	redis_arg_key(&a, &scratch);
 	buf_release(&scratch);
-	return redis_eval(app->redis, SCRIPT_EMPLOYEE_REMOVE, 5, &a, on_removed, op);
+	return redis_eval(app->redis, SCRIPT_EMPLOYEE_REMOVE, 6, &a, on_removed, op);
 }
 
 enum verdict employee_remove_exec(struct call *call)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ROLL and ROLL.COUNT walk one department or a subtree, department by department, page by page: an open day
  * from its maps, a closed one from MySQL. No step asks for more than a page, no reply holds more than COUNT
- * people. */
+ * people. A subtree is walked by the picture, and the walk's place is kept as a path: the tree may change
+ * meanwhile. */
 #include "handlers/attendance.h"
 
 #include <stdlib.h>
@@ -10,11 +11,14 @@
 #include "handlers/app.h"
 #include "handlers/attendance_view.h"
 #include "handlers/options.h"
+#include "handlers/team.h"
+#include "handlers/walk.h"
 #include "persist/keys.h"
 #include "persist/mysql_link.h"
 #include "persist/mysql_text.h"
 #include "persist/record.h"
 #include "persist/redis.h"
+#include "persist/team_read.h"
 #include "persist/tree.h"
 #include "rules/when.h"
 #include "rules/workday.h"
@@ -30,12 +34,15 @@ struct person {
 
 struct roll_op {
 	struct call *call;
-	const struct dept *top, *at;
+	struct bytes top;
 	bool subtree, counting, filtered;
 	enum attendance wanted;
 	int32_t day;
 	int64_t count;
 	int steps;
+	/* Where it is: a department, "" when all are done, and the path to it. */
+	char at[ID_MAX + 1];
+	struct buf path;
 	struct buf cursor; /* within the department: HSCAN's, or "=" and the last employee of a page from
 			      MySQL */
 	/* A page that waits for its names. */
@@ -50,17 +57,23 @@ struct roll_op {
 
 static void next_page(struct roll_op *op);
 
+static void release(struct roll_op *op)
+{
+	buf_release(&op->path);
+	buf_release(&op->cursor);
+	buf_release(&op->text);
+	reply_release(&op->items);
+	free(op->people);
+	free(op);
+}
+
 static void end(struct roll_op *op, const char *error)
 {
 	struct call *call = op->call;
 
 	if (error != NULL)
 		(void)call_fail(call, "%s", error);
-	buf_release(&op->cursor);
-	buf_release(&op->text);
-	reply_release(&op->items);
-	free(op->people);
-	free(op);
+	release(op);
 	call_finish(call);
 }
 
@@ -72,7 +85,7 @@ static void reply_counts(struct roll_op *op)
 	char date[DATE_TEXT];
 
 	reply_map(r, 4 + ATTENDANCE_COUNT);
-	reply_field_str(r, "dept", op->top->id);
+	reply_field_bulk(r, "dept", op->top);
 	reply_field_str(r, "day", date_format(op->day, date));
 	reply_field_int(r, "departments", op->departments);
 	reply_field_int(r, "total", op->total);
@@ -81,22 +94,42 @@ static void reply_counts(struct roll_op *op)
 	end(op, NULL);
 }
 
+/* The cursor is <path>/<cursor within the department>. */
 static void reply_page(struct roll_op *op)
 {
 	struct reply *r = &op->call->reply;
+	struct buf cursor = BUF_INIT;
 
-	reply_array(r, 2);
-	if (op->at == NULL) {
-		reply_str(r, "");
-	} else {
-		struct buf cursor = BUF_INIT;
-		buf_addf(&cursor, "%s:%s", op->at->id, op->cursor.len > 0 ? op->cursor.data : "0");
-		reply_bulk(r, buf_bytes(&cursor));
-		buf_release(&cursor);
+	if (op->at[0] != '\0') {
+		buf_add_bytes(&cursor, buf_bytes(&op->path));
+		buf_addf(&cursor, "/%s", op->cursor.len > 0 ? op->cursor.data : "0");
 	}
+	reply_array(r, 2);
+	reply_bulk(r, buf_bytes(&cursor));
+	buf_release(&cursor);
 	reply_array(r, (size_t)op->item_count);
 	buf_add_bytes(&r->buf, buf_bytes(&op->items.buf));
 	end(op, NULL);
+}
+
+/* Goes to the department at the path, or to the one after it: when `behind`, and when that one has gone. */
+static void enter(struct roll_op *op, bool behind)
+{
+	const struct tree *tree = op->call->app->tree;
+	const struct dept *top = tree_find(tree, op->top), *at = NULL;
+	bool exact = false;
+
+	if (top != NULL)
+		at = walk_find(tree, top, buf_bytes(&op->path), &exact);
+	if (exact && behind)
+		at = tree_next(top, at);
+	if (behind || !exact)
+		buf_clear(&op->cursor);
+	op->at[0] = '\0';
+	if (at == NULL)
+		return;
+	bytes_copy(op->at, sizeof(op->at), bytes_of(at->id));
+	walk_path(&op->path, top, at);
 }
 
 /* The department is done. */
@@ -104,12 +137,15 @@ static void next_department(struct roll_op *op)
 {
 	op->departments++;
 	buf_clear(&op->cursor);
-	op->at = op->subtree ? tree_next(op->top, op->at) : NULL;
+	if (op->subtree)
+		enter(op, true);
+	else
+		op->at[0] = '\0';
 }
 
 static void go_on(struct roll_op *op)
 {
-	if (op->at == NULL || (!op->counting && (op->item_count >= op->count || op->steps >= STEPS_MAX))) {
+	if (op->at[0] == '\0' || (!op->counting && (op->item_count >= op->count || op->steps >= STEPS_MAX))) {
 		if (op->counting)
 			reply_counts(op);
 		else
@@ -131,7 +167,7 @@ static void add_items(struct roll_op *op, const struct redisReply *records)
 		reply_map(r, 3 + VIEW_FIELDS);
 		reply_field_bulk(r, "id", op->people[i].id);
 		reply_field_bulk(r, "name", record.name.p != NULL ? record.name : (struct bytes){"", 0});
-		reply_field_str(r, "dept", op->at->id);
+		reply_field_str(r, "dept", op->at);
 		view_judgement(r, &op->people[i].judgement);
 	}
 	op->item_count += (int64_t)op->people_count;
@@ -170,7 +206,7 @@ static void ask_names(struct roll_op *op)
 	}
 	redis_args_init(&a);
 	redis_arg_str(&a, "HMGET");
-	key_emps(&key, bytes_of(op->at->id));
+	key_emps(&key, bytes_of(op->at));
 	redis_arg_key(&a, &key);
 	for (size_t i = 0; i < op->people_count; i++)
 		redis_arg(&a, op->people[i].id);
@@ -243,7 +279,7 @@ static void ask_map(struct roll_op *op)
 
 	redis_args_init(&a);
 	redis_arg_str(&a, "HSCAN");
-	key_day(&key, bytes_of(op->at->id), op->day);
+	key_day(&key, bytes_of(op->at), op->day);
 	redis_arg_key(&a, &key);
 	redis_arg_str(&a, op->cursor.len > 0 ? op->cursor.data : "0");
 	redis_arg_str(&a, "COUNT");
@@ -291,7 +327,7 @@ static void ask_mysql(struct roll_op *op)
 
 	buf_addf(&sql, "SELECT " VIEW_COLUMNS " FROM attendance_day WHERE work_date='%s' AND dept=",
 		date_format(op->day, date));
-	mysql_add_quoted(&sql, bytes_of(op->at->id));
+	mysql_add_quoted(&sql, bytes_of(op->at));
 	if (op->cursor.len > 1) {
 		buf_add_str(&sql, " AND employee>");
 		mysql_add_quoted(&sql, (struct bytes){op->cursor.data + 1, op->cursor.len - 1});
@@ -311,23 +347,53 @@ static void next_page(struct roll_op *op)
 
 /* ---- start ---- */
 
-/* <department>:<cursor within it>, as reply_page() wrote it. */
+static void on_synced(bool ok, void *arg)
+{
+	struct roll_op *op = arg;
+
+	if (!ok) {
+		end(op, WALK_BEHIND);
+		return;
+	}
+	enter(op, false);
+	go_on(op);
+}
+
+static void on_top(
+	const struct team_node *nodes, size_t count, struct bytes last, const char *error, void *arg)
+{
+	struct roll_op *op = arg;
+	struct call *call = op->call;
+
+	(void)count;
+	if (error != NULL) {
+		end(op, error);
+	} else if (!nodes[0].known) {
+		(void)team_refuse(call, op->top, (struct bytes){&nodes[0].refused, 1});
+		release(op);
+		call_finish(call);
+	} else if (op->subtree) {
+		tree_sync(call->app->tree, last, on_synced, op);
+	} else {
+		bytes_copy(op->at, sizeof(op->at), op->top);
+		go_on(op);
+	}
+}
+
+/* <path>/<cursor within the department>, as reply_page() wrote it. */
 static bool resume(struct roll_op *op, struct bytes cursor)
 {
 	struct bytes part[2];
+	int64_t scan;
 
 	if (cursor.n == 0 || bytes_eq(cursor, BYTES_LIT("0")))
 		return true;
-	if (bytes_split(cursor, ':', part, 2) != 2)
+	if (bytes_split(cursor, '/', part, 2) != 2)
 		return false;
-	op->at = tree_find(op->call->app->tree, part[0]);
-	const struct dept *up = op->at;
-	while (op->subtree && up != NULL && up != op->top)
-		up = up->parent;
-	int64_t scan;
-	bool from_mysql = part[1].n > 1 && part[1].p[0] == '=';
-	if (up != op->top || part[1].n > ID_MAX + 1 || (!from_mysql && !bytes_to_i64(part[1], &scan)))
+	bool from_mysql = part[1].n > 1 && part[1].n <= ID_MAX + 1 && part[1].p[0] == '=';
+	if (!walk_path_valid(part[0]) || (!from_mysql && (!bytes_to_i64(part[1], &scan) || scan < 0)))
 		return false;
+	buf_add_bytes(&op->path, part[0]);
 	if (!bytes_eq(part[1], BYTES_LIT("0")))
 		buf_add_bytes(&op->cursor, part[1]);
 	return true;
@@ -340,9 +406,9 @@ static enum verdict start(struct call *call, bool counting)
 	const struct option all[] = {{"DAY", &day, NULL}, {"SUBTREE", NULL, &subtree},
 		{"STATE", &state, NULL}, {"CURSOR", &cursor, NULL}, {"COUNT", &count, NULL}, {0}};
 	const struct option few[] = {{"DAY", &day, NULL}, {"SUBTREE", NULL, &subtree}, {0}};
-	struct roll_op o = {.call = call, .counting = counting};
+	struct roll_op o = {.call = call, .counting = counting, .top = call->argv[1]};
 
-	if (!check_dept(call, call->argv[1]) || options_read(call, 2, counting ? few : all) != 0 ||
+	if (!check_dept(call, o.top) || options_read(call, 2, counting ? few : all) != 0 ||
 		!check_day(call, day, &o.day) || !check_count(call, count, &o.count))
 		return CALL_DONE;
 	if (state.p != NULL && !attendance_from_name(state, &o.wanted))
@@ -351,21 +417,18 @@ static enum verdict start(struct call *call, bool counting)
 			"missing_out or absent");
 	o.filtered = state.p != NULL;
 	o.subtree = subtree;
-	o.top = o.at = tree_find(call->app->tree, call->argv[1]);
-	if (o.top == NULL)
-		return call_fail(
-			call, "UNKNOWN no such department '%.*s'", (int)call->argv[1].n, call->argv[1].p);
-	if (!redis_ready(call->app->redis))
-		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
-	if (!resume(&o, cursor)) {
-		buf_release(&o.cursor);
-		return call_fail(call, "ERR invalid CURSOR, expected one that ROLL gave for this department");
-	}
-	reply_init(&o.items, call->reply.protocol);
 	struct roll_op *op = xmalloc(sizeof(*op));
 	*op = o;
-	next_page(op);
-	return CALL_WAIT;
+	reply_init(&op->items, call->reply.protocol);
+	if (!resume(op, cursor)) {
+		release(op);
+		return call_fail(call, "ERR invalid CURSOR, expected one that ROLL gave for this department");
+	}
+	enum redis_sent sent = team_read_send(call->app->team_reads, &op->top, 1, on_top, op);
+	if (sent == REDIS_SENT)
+		return CALL_WAIT;
+	release(op);
+	return call_fail(call, "%s", redis_sent_error(sent));
 }
 
 enum verdict roll_exec(struct call *call)

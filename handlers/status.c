@@ -44,17 +44,20 @@ static void reply_with(struct status_op *op, struct bytes dept, const struct jud
 	struct employee_record record = {.name = {"", 0}};
 	struct buf path = BUF_INIT;
 	char date[DATE_TEXT];
+	struct bytes gone_path = dept, gone_name;
 	const struct dept *d = tree_find(op->call->app->tree, dept);
 
 	/* It was parsed before. */
 	(void)!record_parse_employee(buf_bytes(&op->record), &record);
 	if (d != NULL)
 		view_path(&path, d);
+	else
+		(void)!tree_gone(op->call->app->tree, dept, &gone_path, &gone_name);
 	reply_map(r, 5 + VIEW_FIELDS);
 	reply_field_bulk(r, "id", op->call->argv[1]);
 	reply_field_bulk(r, "name", record.name);
 	reply_field_bulk(r, "dept", dept);
-	reply_field_bulk(r, "path", path.len > 0 ? buf_bytes(&path) : dept);
+	reply_field_bulk(r, "path", d != NULL ? buf_bytes(&path) : gone_path);
 	reply_field_str(r, "day", date_format(op->day, date));
 	view_judgement(r, j);
 	buf_release(&path);

@@ -1,158 +1,406 @@
 /* SPDX-License-Identifier: MIT */
+/* The changes of the tree. Each is one script, or begins a job and answers at its end. */
 #include "handlers/team.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "base/mem.h"
 #include "handlers/app.h"
 #include "handlers/options.h"
+#include "handlers/team_touched.h"
 #include "persist/keys.h"
 #include "persist/redis.h"
-#include "persist/team_add.h"
+#include "persist/team_change.h"
+#include "persist/team_jobs.h"
 #include "persist/tree.h"
+#include "rules/name.h"
 
-/* ---- TEAM.ADD ---- */
+#define TRIES_MAX   20
+#define JOB_WAIT_MS 60000
 
-static void on_added(const struct redisReply *reply, void *arg)
+struct change_op {
+	struct call *call;
+	struct team_change change;
+	struct buf name, fold;
+	int tries;
+	char height[24], seen[48];
+};
+
+static void send(struct change_op *op);
+
+static void op_free(struct change_op *op)
 {
-	struct call *call = arg;
-	struct bytes line = redis_text(reply);
-	const char *error = redis_reply_error(reply);
+	buf_release(&op->name);
+	buf_release(&op->fold);
+	free(op);
+}
+
+static void finish(struct change_op *op)
+{
+	struct call *call = op->call;
+
+	op_free(op);
+	call_finish(call);
+}
+
+static void finish_with(struct change_op *op, const char *error)
+{
+	(void)call_fail(op->call, "%s", error);
+	finish(op);
+}
+
+/* ---- answers ---- */
+
+#define QUOTED(b) (int)(b).n, (b).p
+
+enum verdict team_refuse(struct call *call, struct bytes id, struct bytes line)
+{
+	struct bytes rest = {line.p + 1, line.n > 0 ? line.n - 1 : 0};
+
+	switch (line.n > 0 ? line.p[0] : '?') {
+	case 'P':
+		return call_fail(call, "UNKNOWN no such department '%.*s'", QUOTED(id));
+	case 'C':
+		return call_fail(call, "CORRUPT the tree above '%.*s' is damaged: TEAM.CHECK", QUOTED(id));
+	case 'U':
+		return call_fail(call, "UNKNOWN no such parent '%.*s'", QUOTED(id));
+	case 'R':
+		return call_fail(call, "CONFLICT the department '%.*s' is retired", QUOTED(id));
+	case 'D':
+		return call_fail(call, "ERR too deep, expected at most %lld levels",
+			(long long)call->app->config->max_depth);
+	case 'X':
+		return call_fail(
+			call, "EXISTS the id is taken by a department with another parent, name or manager");
+	case 'N':
+		return call_fail(
+			call, "CONFLICT the name is taken by '%.*s' under the same parent", QUOTED(rest));
+	case 'V':
+		return call_fail(call, "CONFLICT the version is %.*s now", QUOTED(rest));
+	case 'Y':
+		return call_fail(
+			call, "CONFLICT a cycle: the new parent is the department itself or below it");
+	case 'E':
+		return call_fail(call, "CONFLICT it has children, expected CASCADE, LIFT or RETIRE");
+	case 'M':
+		return call_fail(call, "CONFLICT it has employees, expected CASCADE, LIFT or RETIRE");
+	case 'S':
+		return call_fail(call, "CONFLICT department 0 takes those who have none and stays");
+	case 'B':
+		return call_fail(call,
+			"BUSY another change of this part of the tree is under way%s%.*s, nothing was "
+			"done; try again",
+			rest.n > 0 ? ", job " : "", QUOTED(rest));
+	default:
+		return call_fail(call, "%s", redis_error_text(rest));
+	}
+}
+
+/* Whose fault the letter tells of. */
+static struct bytes blamed(const struct change_op *op, struct bytes line)
+{
+	char letter = line.n > 0 ? line.p[0] : '?';
+	bool of_parent = letter == 'U' || letter == 'R' || (letter == 'C' && op->change.verb == TEAM_ADD);
+
+	return of_parent ? op->change.parent : op->change.id;
+}
+
+static void refuse(struct change_op *op, struct bytes line)
+{
+	(void)team_refuse(op->call, blamed(op, line), line);
+	finish(op);
+}
+
+static void done(struct change_op *op, struct bytes id)
+{
+	struct app *app = op->call->app;
+
+	tree_doorbell(app->tree);
+	app_journalled(app, keys_org());
+	if (op->change.verb == TEAM_ADD && bytes_eq(op->change.id, BYTES_LIT("*")))
+		reply_bulk(&op->call->reply, id);
+	else
+		reply_status(&op->call->reply, "OK");
+	finish(op);
+}
+
+/* ---- a job was begun ---- */
+
+static void on_job(const char *phase, struct bytes wrong, void *arg)
+{
+	struct change_op *op = arg;
+
+	if (phase == NULL)
+		finish_with(op, "UNAVAILABLE the change goes on as a job, but its end is not known here: see "
+				"TEAM.JOBS, or send it again");
+	else if (strcmp(phase, "done") == 0)
+		done(op, op->change.id);
+	else if (strcmp(phase, "cancelled") == 0)
+		finish_with(op, "CONFLICT the change was cancelled");
+	else
+		refuse(op, wrong);
+}
+
+static void wait_for_job(struct change_op *op, struct bytes job)
+{
+	team_jobs_wait(op->call->app->team_jobs, job, JOB_WAIT_MS, on_job, op);
+	team_jobs_wake(op->call->app->team_jobs);
+}
+
+/* ---- how deep a subtree is ---- */
+
+static int64_t height_below(const struct dept *top, int64_t most)
+{
+	int64_t level = 0, deepest = 0;
+	const struct dept *at = top;
+
+	while (at != NULL && deepest < most) {
+		const struct dept *next = tree_next(top, at);
+		/* Down by one, or to a sibling of this one or of one above it. */
+		if (next != NULL && next->parent == at)
+			level++;
+		else
+			for (const struct dept *up = at; next != NULL && up->parent != next->parent;
+				up = up->parent)
+				level--;
+		deepest = level > deepest ? level : deepest;
+		at = next;
+	}
+	return deepest;
+}
+
+static void on_synced(bool ok, void *arg)
+{
+	struct change_op *op = arg;
+	struct app *app = op->call->app;
+	const struct dept *d = tree_find(app->tree, op->change.id);
+
+	if (!ok || ++op->tries > TRIES_MAX) {
+		finish_with(op,
+			"BUSY the tree changes too fast to see how deep this subtree is, nothing was done; "
+			"try again");
+		return;
+	}
+	snprintf(op->height, sizeof(op->height), "%lld",
+		(long long)(d != NULL ? height_below(d, app->config->max_depth) : 0));
+	op->change.height = bytes_of(op->height);
+	op->change.seen = bytes_of(op->seen);
+	send(op);
+}
+
+static void measure(struct change_op *op, struct bytes last)
+{
+	bytes_copy(op->seen, sizeof(op->seen), last);
+	tree_sync(op->call->app->tree, bytes_of(op->seen), on_synced, op);
+}
+
+/* ---- DRYRUN ---- */
+
+static void on_touched(const struct team_touched *touched, const char *error, void *arg)
+{
+	struct change_op *op = arg;
+	struct reply *r = &op->call->reply;
 
 	if (error != NULL) {
-		(void)call_fail(call, "%s", error);
-	} else {
-		switch (line.n > 0 ? line.p[0] : '?') {
-		case 'O':
-			reply_status(&call->reply, "OK");
-			tree_doorbell(call->app->tree);
-			app_journalled(call->app, keys_org());
-			break;
-		case 'P':
-			(void)call_fail(
-				call, "UNKNOWN no such parent '%.*s'", (int)call->argv[2].n, call->argv[2].p);
-			break;
-		case 'D':
-			(void)call_fail(call, "ERR too deep, expected at most %d levels", TEAM_DEPTH_MAX);
-			break;
-		case 'X':
-			(void)call_fail(call, "EXISTS the id is taken by a department with another parent, "
-					      "name or manager");
-			break;
-		default:
-			(void)call_fail(call, "ERR the tree above '%.*s' is damaged, nothing was done",
-				(int)call->argv[2].n, call->argv[2].p);
-		}
+		finish_with(op, error);
+		return;
 	}
-	call_finish(call);
+	reply_map(r, 5);
+	reply_field_int(r, "legal", 1);
+	reply_field_int(r, "nodes", touched->nodes);
+	reply_field_int(r, "employees", touched->employees);
+	reply_field_int(r, "supervisors", touched->supervisors);
+	reply_field_int(r, "job", touched->job);
+	finish(op);
+}
+
+/* `rest` is <nodes>|<1 when it would be a job>, or empty for a change of one node where it stands. */
+static void may_be(struct change_op *op, struct bytes rest)
+{
+	struct team_touched touched = {.nodes = 1};
+	struct bytes f[2];
+	int64_t job = 0;
+
+	if (bytes_split(rest, '|', f, 2) == 2 && bytes_to_i64(f[0], &touched.nodes) &&
+		bytes_to_i64(f[1], &job))
+		touched.job = job != 0;
+	team_touched_count(op->call, &op->change, &touched, on_touched, op);
+}
+
+/* ---- the script ---- */
+
+static void on_answer(struct bytes line, const char *error, void *arg)
+{
+	struct change_op *op = arg;
+	struct bytes rest = {line.p + 1, line.n > 0 ? line.n - 1 : 0};
+
+	if (error != NULL) {
+		finish_with(op, error);
+		return;
+	}
+	switch (line.n > 0 ? line.p[0] : '?') {
+	case 'O':
+		if (op->change.dry)
+			may_be(op, BYTES_LIT("0|0"));
+		else
+			done(op, rest);
+		return;
+	case 'J':
+		wait_for_job(op, rest);
+		return;
+	case 'K':
+		may_be(op, rest);
+		return;
+	case 'H':
+		measure(op, rest);
+		return;
+	default:
+		refuse(op, line);
+	}
+}
+
+static void send(struct change_op *op)
+{
+	team_change_send(op->call->app->team_changes, &op->change, app_today(), on_answer, op);
+}
+
+/* ---- arguments ---- */
+
+/* Words that changes have in common. */
+struct words {
+	struct bytes version;
+	bool dry;
+};
+
+static bool check_version(struct call *call, struct bytes version)
+{
+	int64_t n;
+
+	if (version.p == NULL || (bytes_to_i64(version, &n) && n >= 1))
+		return true;
+	(void)call_fail(call, "ERR invalid IF, expected a version: a number from 1");
+	return false;
+}
+
+/* "-" stands for none. */
+static bool check_parent(struct call *call, struct bytes *parent)
+{
+	if (!bytes_eq(*parent, BYTES_LIT("-")))
+		return check_dept(call, *parent);
+	*parent = (struct bytes){"", 0};
+	return true;
+}
+
+static bool check_manager(struct call *call, struct bytes *manager)
+{
+	if (manager->n > 0 && !bytes_eq(*manager, BYTES_LIT("-")))
+		return check_employee(call, *manager);
+	*manager = (struct bytes){"", 0};
+	return true;
+}
+
+/* Takes the change, with its name in the form in which names are kept. */
+static enum verdict start(struct call *call, const struct team_change *change, const struct words *words)
+{
+	struct change_op *op = xcalloc(1, sizeof(*op));
+
+	op->call = call;
+	op->change = *change;
+	op->change.dry = words->dry;
+	op->change.version = words->version;
+	if (change->name.n > 0) {
+		if (!check_name(call, change->name)) {
+			op_free(op);
+			return CALL_DONE;
+		}
+		if (!name_normalise(&op->name, change->name)) {
+			op_free(op);
+			return call_fail(call, "ERR invalid name, expected at most %d bytes in normal form C",
+				NAME_MAX_BYTES);
+		}
+		op->change.name = buf_bytes(&op->name);
+		name_fold(&op->fold, op->change.name);
+		op->change.fold = buf_bytes(&op->fold);
+	}
+	send(op);
+	return CALL_WAIT;
 }
 
 enum verdict team_add_exec(struct call *call)
 {
-	struct bytes name = {0}, manager = {0}, parent = call->argv[2];
-	const struct option options[] = {{"NAME", &name, NULL}, {"MANAGER", &manager, NULL}, {0}};
+	struct team_change c = {.verb = TEAM_ADD, .id = call->argv[1], .parent = call->argv[2]};
+	struct words words = {0};
+	const struct option options[] = {
+		{"NAME", &c.name, NULL}, {"MANAGER", &c.manager, NULL}, {"DRYRUN", NULL, &words.dry}, {0}};
 
-	if (!check_dept(call, call->argv[1]) || options_read(call, 3, options) != 0)
+	if ((!bytes_eq(c.id, BYTES_LIT("*")) && !check_dept(call, c.id)) ||
+		options_read(call, 3, options) != 0 || !check_parent(call, &c.parent) ||
+		!check_manager(call, &c.manager))
 		return CALL_DONE;
-	if (bytes_eq(parent, BYTES_LIT("-")))
-		parent = (struct bytes){"", 0};
-	else if (!check_dept(call, parent))
-		return CALL_DONE;
-	if ((name.p != NULL && !check_name(call, name)) ||
-		(manager.p != NULL && manager.n > 0 && !check_employee(call, manager)))
-		return CALL_DONE;
-	if (name.p == NULL)
-		name = call->argv[1];
-	if (manager.p == NULL)
-		manager = (struct bytes){"", 0};
-	enum redis_sent sent = team_add_send(
-		call->app->redis, call->argv[1], parent, name, manager, app_today(), on_added, call);
-	return sent == REDIS_SENT ? CALL_WAIT : call_fail(call, "%s", redis_sent_error(sent));
+	return start(call, &c, &words);
 }
 
-/* ---- TEAM.GET ---- */
-
-struct get_op {
-	struct call *call;
-	int64_t employees;
-};
-
-static void get_end(struct get_op *op, const char *error)
+/* Changes of one node, with IF and DRYRUN behind `from` fixed arguments. */
+static enum verdict start_set(struct call *call, struct team_change *c, int from)
 {
-	struct call *call = op->call;
+	struct words words = {0};
+	const struct option options[] = {{"IF", &words.version, NULL}, {"DRYRUN", NULL, &words.dry}, {0}};
 
-	if (error != NULL)
-		(void)call_fail(call, "%s", error);
-	free(op);
-	call_finish(call);
-}
-
-static void on_node(const struct redisReply *reply, void *arg)
-{
-	static const char *const names[] = {"name", "parent", "path", "manager", "state"};
-	struct get_op *op = arg;
-	struct reply *r = &op->call->reply;
-
-	if (redis_reply_error(reply) != NULL) {
-		get_end(op, redis_reply_error(reply));
-		return;
-	}
-	if (redis_is_null(redis_at(reply, 0))) {
-		get_end(op, "UNKNOWN no such department");
-		return;
-	}
-	reply_map(r, 9);
-	reply_field_bulk(r, "id", op->call->argv[1]);
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		reply_field_bulk(r, names[i], redis_text(redis_at(reply, i)));
-	reply_field_int(r, "descendants", redis_int(redis_at(reply, 5)));
-	reply_field_int(r, "members", op->employees);
-	reply_field_int(r, "version", redis_int(redis_at(reply, 6)));
-	get_end(op, NULL);
-}
-
-static void on_employees(const struct redisReply *reply, void *arg)
-{
-	static const char *const fields[] = {
-		"name", "parent_id", "path", "manager", "state", "sub", "version"};
-	struct get_op *op = arg;
-	struct redis_args a;
-	struct buf key = BUF_INIT;
-
-	if (redis_reply_error(reply) != NULL) {
-		get_end(op, redis_reply_error(reply));
-		return;
-	}
-	op->employees = redis_int(reply);
-	redis_args_init(&a);
-	redis_arg_str(&a, "HMGET");
-	key_org_of(&key, "dept", op->call->argv[1]);
-	redis_arg_key(&a, &key);
-	for (size_t i = 0; i < ARRAY_LEN(fields); i++)
-		redis_arg_str(&a, fields[i]);
-	buf_release(&key);
-	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_node, op);
-	if (sent != REDIS_SENT)
-		get_end(op, redis_sent_error(sent));
-}
-
-enum verdict team_get_exec(struct call *call)
-{
-	struct redis_args a;
-	struct buf key = BUF_INIT;
-
-	if (!check_dept(call, call->argv[1]))
+	c->id = call->argv[1];
+	if (!check_dept(call, c->id) || options_read(call, from, options) != 0 ||
+		!check_version(call, words.version))
 		return CALL_DONE;
-	struct get_op *op = xcalloc(1, sizeof(*op));
-	op->call = call;
-	redis_args_init(&a);
-	redis_arg_str(&a, "HLEN");
-	key_emps(&key, call->argv[1]);
-	redis_arg_key(&a, &key);
-	buf_release(&key);
-	enum redis_sent sent = redis_query(call->app->redis, &a, on_employees, op);
-	if (sent == REDIS_SENT)
-		return CALL_WAIT;
-	free(op);
-	return call_fail(call, "%s", redis_sent_error(sent));
+	return start(call, c, &words);
+}
+
+enum verdict team_rename_exec(struct call *call)
+{
+	struct team_change c = {.verb = TEAM_RENAME, .name = call->argv[2]};
+
+	if (c.name.n == 0)
+		return call_fail(call, "ERR invalid name, expected UTF-8 of 1 to %d bytes", NAME_MAX_BYTES);
+	return start_set(call, &c, 3);
+}
+
+enum verdict team_manager_exec(struct call *call)
+{
+	struct team_change c = {.verb = TEAM_MANAGER, .manager = call->argv[2]};
+
+	return check_manager(call, &c.manager) ? start_set(call, &c, 3) : CALL_DONE;
+}
+
+enum verdict team_move_exec(struct call *call)
+{
+	struct team_change c = {.verb = TEAM_MOVE, .parent = call->argv[2]};
+
+	return check_parent(call, &c.parent) ? start_set(call, &c, 3) : CALL_DONE;
+}
+
+enum verdict team_restore_exec(struct call *call)
+{
+	struct team_change c = {.verb = TEAM_RESTORE};
+
+	return start_set(call, &c, 2);
+}
+
+enum verdict team_remove_exec(struct call *call)
+{
+	struct team_change c = {.verb = TEAM_REMOVE, .id = call->argv[1]};
+	struct words words = {0};
+	bool cascade = false, lift = false, retire = false;
+	const struct option options[] = {{"CASCADE", NULL, &cascade}, {"LIFT", NULL, &lift},
+		{"RETIRE", NULL, &retire}, {"IF", &words.version, NULL}, {"DRYRUN", NULL, &words.dry}, {0}};
+
+	if (!check_dept(call, c.id) || options_read(call, 2, options) != 0 ||
+		!check_version(call, words.version))
+		return CALL_DONE;
+	if (cascade + lift + retire > 1)
+		return call_fail(call, "ERR syntax error, expected one of CASCADE, LIFT and RETIRE");
+	if (retire)
+		c.verb = TEAM_RETIRE;
+	else if (cascade || lift)
+		c.mode = cascade ? BYTES_LIT("cascade") : BYTES_LIT("lift");
+	return start(call, &c, &words);
 }

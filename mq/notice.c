@@ -13,6 +13,9 @@
 #include "rules/when.h"
 #include "rules/workday.h"
 
+/* What a key takes in the header besides its bytes and a NUL. */
+#define KEY_OVERHEAD 8
+
 enum what { WHAT_IN, WHAT_OUT, WHAT_LATE, WHAT_ABSENT, WHAT_WITHDRAWN, WHAT_CLOSED, WHAT_TEAM };
 
 static const char *const what_names[] = {"attendance.in", "attendance.out", "attendance.late",
@@ -24,6 +27,12 @@ struct address {
 	enum what what;
 	struct bytes dept, home, date;
 	struct bytes change; /* of a team */
+};
+
+/* Where a department stands: the ids from the root to it, joined by ':'. */
+struct place {
+	struct bytes name;
+	struct buf path;
 };
 
 static void notice_release(struct notice *n)
@@ -41,7 +50,88 @@ void notices_release(struct notices *n)
 	for (size_t i = 0; i < n->count; i++)
 		notice_release(&n->list[i]);
 	free(n->list);
-	*n = (struct notices){0};
+	n->list = NULL;
+	n->count = n->cap = 0;
+}
+
+/* ---- places ---- */
+
+static void add_path(struct buf *out, const struct dept *dept)
+{
+	if (dept->parent != NULL) {
+		add_path(out, dept->parent);
+		buf_add_char(out, ':');
+	}
+	buf_add_str(out, dept->id);
+}
+
+static bool is_known(struct notices *all, const struct tree *tree, struct bytes dept)
+{
+	struct bytes path, name;
+
+	if (tree_find(tree, dept) != NULL || tree_gone(tree, dept, &path, &name))
+		return true;
+	bytes_copy(all->unknown, sizeof(all->unknown), dept);
+	return all->alone;
+}
+
+/* Of a department that is known; one that is not has nobody above it. */
+static void find_place(const struct tree *tree, struct bytes dept, struct place *ret)
+{
+	const struct dept *d = tree_find(tree, dept);
+	struct bytes path;
+
+	*ret = (struct place){.name = {"", 0}};
+	if (d != NULL) {
+		ret->name = bytes_of(d->name);
+		add_path(&ret->path, d);
+	} else if (tree_gone(tree, dept, &path, &ret->name)) {
+		buf_add_bytes(&ret->path, path);
+	} else {
+		buf_add_bytes(&ret->path, dept);
+	}
+}
+
+/* All but the last id of a path. */
+static struct bytes above(struct bytes path)
+{
+	size_t n = path.n;
+
+	while (n > 0 && path.p[n - 1] != ':')
+		n--;
+	return (struct bytes){path.p, n > 0 ? n - 1 : 0};
+}
+
+static struct bytes last_of(struct bytes path)
+{
+	size_t n = above(path).n;
+
+	n += n > 0; /* the ':' */
+	return (struct bytes){path.p + n, path.n - n};
+}
+
+/* Length of the part that two paths have in common, in whole ids. */
+static size_t shared(struct bytes a, struct bytes b)
+{
+	size_t i = 0, whole = 0;
+
+	for (; i < a.n && i < b.n && a.p[i] == b.p[i]; i++)
+		whole = a.p[i] == ':' ? i : whole;
+	return (i == a.n || a.p[i] == ':') && (i == b.n || b.p[i] == ':') ? i : whole;
+}
+
+static void add_path_json(struct buf *out, struct bytes path)
+{
+	struct bytes id[2];
+	int parts;
+
+	buf_add_char(out, '[');
+	do {
+		parts = bytes_split(path, ':', id, 2);
+		buf_add_json(out, id[0]);
+		buf_add_char(out, parts == 2 ? ',' : ']');
+		path = id[1];
+	} while (parts == 2);
 }
 
 /* ---- keys ---- */
@@ -55,42 +145,58 @@ static void add_cc(struct notice *n, struct bytes dept, bool subtree)
 	n->key_count++;
 }
 
-static void add_ancestors(struct notice *n, const struct dept *dept)
+/* A key for each department above, nearest first, down to those that have one already. What is over `most`
+ * bytes of the header is left out. */
+static void add_ancestors(struct notice *n, struct bytes path, size_t have, size_t most)
 {
-	for (const struct dept *up = dept->parent; up != NULL; up = up->parent)
-		add_cc(n, bytes_of(up->id), true);
-}
-
-static void add_path(struct buf *out, const struct dept *dept)
-{
-	if (dept->parent != NULL) {
-		add_path(out, dept->parent);
-		buf_add_char(out, ',');
+	for (struct bytes up = above(path); up.n > have; up = above(up)) {
+		if (n->keys.len + n->key_count * KEY_OVERHEAD > most)
+			n->left_out++;
+		else
+			add_cc(n, last_of(up), true);
 	}
-	buf_add_json(out, bytes_of(dept->id));
 }
 
-static void open_message(
-	struct notice *n, const struct address *to, const struct dept *dept, const struct dept *home)
+/* `other` is the path of the home, or where a team was before; empty when there is none. */
+static void add_keys(struct notice *n, struct bytes path, struct bytes other)
 {
+	buf_addf(&n->key, "%s.%.*s", n->type.data, (int)last_of(path).n, last_of(path).p);
+	add_ancestors(n, path, 0, other.n > 0 ? NOTICE_KEYS_MAX / 2 : NOTICE_KEYS_MAX);
+	if (other.n == 0)
+		return;
+	if (!bytes_eq(last_of(path), last_of(other)))
+		add_cc(n, last_of(other), false);
+	add_ancestors(n, other, shared(above(path), above(other)), NOTICE_KEYS_MAX);
+}
+
+/* ---- messages ---- */
+
+static struct notice *message_new(struct notices *all, const struct address *to, struct bytes ref)
+{
+	if (all->count == all->cap) {
+		all->cap = all->cap == 0 ? 16 : all->cap * 2;
+		all->list = xrealloc(all->list, all->cap * sizeof(all->list[0]));
+	}
+	struct notice *n = &all->list[all->count++];
+	*n = (struct notice){.what = (int)to->what, .events = 1};
+	buf_add_bytes(&n->id, ref);
+	buf_addf(&n->id, ":%d", (int)to->what);
 	buf_add_str(&n->type, what_names[to->what]);
 	if (to->what == WHAT_TEAM) {
 		buf_add_char(&n->type, '.');
 		buf_add_bytes(&n->type, to->change);
 	}
-	buf_addf(&n->key, "%s.%s", n->type.data, dept->id);
-	add_ancestors(n, dept);
-	if (home != dept) {
-		add_cc(n, bytes_of(home->id), false);
-		add_ancestors(n, home);
-	}
+	return n;
+}
+
+static void open_message(struct notice *n, const struct address *to, struct bytes path, struct bytes name)
+{
 	buf_addf(&n->body, "{\"schema\":1,\"type\":\"%s\",\"dept\":", n->type.data);
-	buf_add_json(&n->body, bytes_of(dept->id));
+	buf_add_json(&n->body, to->dept);
 	buf_add_str(&n->body, ",\"dept_name\":");
-	buf_add_json(&n->body, bytes_of(dept->name));
-	buf_add_str(&n->body, ",\"path\":[");
-	add_path(&n->body, dept);
-	buf_add_str(&n->body, "]");
+	buf_add_json(&n->body, name);
+	buf_add_str(&n->body, ",\"path\":");
+	add_path_json(&n->body, path);
 	if (to->date.n > 0) {
 		buf_add_str(&n->body, ",\"day\":");
 		buf_add_json(&n->body, to->date);
@@ -98,38 +204,47 @@ static void open_message(
 	buf_add_str(&n->body, ",\"events\":[");
 }
 
+/* The message of this group that has room for one more event. */
+static struct notice *find_message(struct notices *all, const struct address *to, const struct buf *group)
+{
+	/* From the end: consecutive events find theirs soon. */
+	for (size_t i = all->count; i-- > 0;) {
+		struct notice *n = &all->list[i];
+		if (n->what == (int)to->what && n->events < NOTICE_EVENTS_MAX &&
+			bytes_eq(buf_bytes(&n->group), buf_bytes(group)))
+			return n;
+	}
+	return NULL;
+}
+
 /* The message that one more event of this kind goes into; a new one when there is none or it is full. NULL
  * when the department is not known. */
 static struct notice *message_for(
 	struct notices *all, const struct address *to, struct bytes ref, const struct tree *tree)
 {
-	const struct dept *dept = tree_find(tree, to->dept), *home = tree_find(tree, to->home);
 	struct buf group = BUF_INIT;
+	struct place at, home = {.name = {"", 0}};
 
-	if (dept == NULL || home == NULL)
+	if (!is_known(all, tree, to->dept) || !is_known(all, tree, to->home))
 		return NULL;
-	buf_addf(&group, "%s|%s|%.*s|%.*s", dept->id, home->id, (int)to->date.n, to->date.p,
-		(int)to->change.n, to->change.p != NULL ? to->change.p : "");
-	/* From the end: consecutive events find theirs soon. */
-	for (size_t i = all->count; i-- > 0;) {
-		struct notice *n = &all->list[i];
-		if (n->what == (int)to->what && n->events < NOTICE_EVENTS_MAX &&
-			bytes_eq(buf_bytes(&n->group), buf_bytes(&group))) {
-			buf_release(&group);
-			buf_add_char(&n->body, ',');
-			n->events++;
-			return n;
-		}
+	buf_addf(&group, "%.*s|%.*s|%.*s|%.*s", (int)to->dept.n, to->dept.p, (int)to->home.n, to->home.p,
+		(int)to->date.n, to->date.p, (int)to->change.n, to->change.p);
+	struct notice *n = find_message(all, to, &group);
+	if (n != NULL) {
+		buf_release(&group);
+		buf_add_char(&n->body, ',');
+		n->events++;
+		return n;
 	}
-	if (all->count == all->cap) {
-		all->cap = all->cap == 0 ? 16 : all->cap * 2;
-		all->list = xrealloc(all->list, all->cap * sizeof(all->list[0]));
-	}
-	struct notice *n = &all->list[all->count++];
-	*n = (struct notice){.what = (int)to->what, .group = group, .events = 1};
-	buf_add_bytes(&n->id, ref);
-	buf_addf(&n->id, ":%d", (int)to->what);
-	open_message(n, to, dept, home);
+	n = message_new(all, to, ref);
+	n->group = group;
+	find_place(tree, to->dept, &at);
+	if (!bytes_eq(to->home, to->dept))
+		find_place(tree, to->home, &home);
+	add_keys(n, buf_bytes(&at.path), buf_bytes(&home.path));
+	open_message(n, to, buf_bytes(&at.path), at.name);
+	buf_release(&at.path);
+	buf_release(&home.path);
 	return n;
 }
 
@@ -211,8 +326,8 @@ static bool make_punch(struct notices *all, const struct journal_record *record,
 	if (after.punches == before.punches && !late_changed)
 		return true; /* within the debounce window of another: kept, not told */
 	bool is_in = p.direction == 'I' || (p.direction == 'U' && after.in == p.at);
-	struct address to = {is_in ? WHAT_IN : WHAT_OUT, p.dept, p.home, p.date, {0}};
-	if (tree_find(tree, p.dept) == NULL || tree_find(tree, p.home) == NULL)
+	struct address to = {is_in ? WHAT_IN : WHAT_OUT, p.dept, p.home, p.date, {"", 0}};
+	if (!is_known(all, tree, p.dept) || !is_known(all, tree, p.home))
 		return false;
 	struct notice *n;
 	if (after.punches != before.punches) {
@@ -235,7 +350,7 @@ static bool make_absent(struct notices *all, const struct journal_record *record
 
 	if (bytes_split(record->text, '|', f, 6) != 6)
 		return true;
-	struct address to = {WHAT_ABSENT, f[2], f[2], f[1], {0}};
+	struct address to = {WHAT_ABSENT, f[2], f[2], f[1], {"", 0}};
 	struct notice *n = message_for(all, &to, record->ref, tree);
 	if (n == NULL)
 		return false;
@@ -254,7 +369,7 @@ static bool make_withdrawn(struct notices *all, const struct journal_record *rec
 
 	if (bytes_split(record->text, '|', f, 8) != 8)
 		return true;
-	struct address to = {WHAT_WITHDRAWN, f[2], f[2], f[1], {0}};
+	struct address to = {WHAT_WITHDRAWN, f[2], f[2], f[1], {"", 0}};
 	struct notice *n = message_for(all, &to, record->ref, tree);
 	if (n == NULL)
 		return false;
@@ -274,7 +389,7 @@ static bool make_closed(struct notices *all, const struct journal_record *record
 
 	if (bytes_split(record->text, '|', f, 9) != 9)
 		return true;
-	struct address to = {WHAT_CLOSED, f[2], f[2], f[1], {0}};
+	struct address to = {WHAT_CLOSED, f[2], f[2], f[1], {"", 0}};
 	struct notice *n = message_for(all, &to, record->ref, tree);
 	if (n == NULL)
 		return false;
@@ -285,12 +400,43 @@ static bool make_closed(struct notices *all, const struct journal_record *record
 	return true;
 }
 
-/* T|change|id|parent or -|manager or -|path|name */
+/* T|change|id|parent or -|manager or -|version|state|path|old path or -|name. The record says itself where
+ * the team stands, and stood: told to those who were above it then, whatever has changed since. */
 static bool make_team(struct notices *all, const struct journal_record *record, const struct tree *tree)
 {
-	struct bytes f[7];
+	struct bytes f[10];
+	int64_t version;
 
-	if (bytes_split(record->text, '|', f, 7) != 7)
+	(void)tree;
+	if (bytes_split(record->text, '|', f, 10) != 10 || !bytes_to_i64(f[5], &version))
+		return true;
+	struct address to = {WHAT_TEAM, f[2], f[2], {"", 0}, f[1]};
+	struct notice *n = message_new(all, &to, record->ref);
+	add_keys(n, f[7], record_optional(f[8]));
+	open_message(n, &to, f[7], f[9]);
+	buf_addf(&n->body, "{\"id\":\"%.*s\",\"team\":", (int)record->ref.n, record->ref.p);
+	buf_add_json(&n->body, f[2]);
+	add_text(&n->body, "name", f[9]);
+	add_text(&n->body, "parent", record_optional(f[3]));
+	add_text(&n->body, "manager", record_optional(f[4]));
+	add_text(&n->body, "state", f[6]);
+	buf_add_str(&n->body, ",\"path\":");
+	add_path_json(&n->body, f[7]);
+	if (record_optional(f[8]).n > 0) {
+		buf_add_str(&n->body, ",\"old_path\":");
+		add_path_json(&n->body, f[8]);
+	}
+	buf_addf(&n->body, ",\"version\":%lld}", (long long)version);
+	return true;
+}
+
+/* J|join or leave|team|employee|unix ms */
+static bool make_member(struct notices *all, const struct journal_record *record, const struct tree *tree)
+{
+	struct bytes f[5];
+	int64_t at;
+
+	if (bytes_split(record->text, '|', f, 5) != 5 || !bytes_to_i64(f[4], &at))
 		return true;
 	struct address to = {WHAT_TEAM, f[2], f[2], {"", 0}, f[1]};
 	struct notice *n = message_for(all, &to, record->ref, tree);
@@ -298,9 +444,8 @@ static bool make_team(struct notices *all, const struct journal_record *record, 
 		return false;
 	buf_addf(&n->body, "{\"id\":\"%.*s\",\"team\":", (int)record->ref.n, record->ref.p);
 	buf_add_json(&n->body, f[2]);
-	add_text(&n->body, "name", f[6]);
-	add_text(&n->body, "parent", record_optional(f[3]));
-	add_text(&n->body, "manager", record_optional(f[4]));
+	add_text(&n->body, "employee", f[3]);
+	add_instant(&n->body, "at", at);
 	buf_add_char(&n->body, '}');
 	return true;
 }
@@ -308,8 +453,8 @@ static bool make_team(struct notices *all, const struct journal_record *record, 
 static const struct {
 	char letter;
 	bool (*make)(struct notices *all, const struct journal_record *record, const struct tree *tree);
-} makers[] = {
-	{'P', make_punch}, {'A', make_absent}, {'W', make_withdrawn}, {'C', make_closed}, {'T', make_team}};
+} makers[] = {{'P', make_punch}, {'A', make_absent}, {'W', make_withdrawn}, {'C', make_closed},
+	{'T', make_team}, {'J', make_member}};
 
 static bool make(struct notices *all, const struct journal_record *record, const struct tree *tree)
 {

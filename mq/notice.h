@@ -4,6 +4,7 @@
 #ifndef MQ_NOTICE_H
 #define MQ_NOTICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -13,12 +14,16 @@ struct tree;
 
 /* Most events of one message. */
 #define NOTICE_EVENTS_MAX 100
+/* Bytes that the further keys may take, since the header must fit one frame of AMQP (128 KiB): as many as a
+ * department of 1,000 levels has. */
+#define NOTICE_KEYS_MAX 102400
 
 /* One message in the making, and then on its way. */
 struct notice {
 	struct buf key;   /* the routing key */
 	struct buf keys;  /* further keys for the CC header, each with its NUL */
 	size_t key_count; /* of `keys` */
+	size_t left_out;  /* ancestors for whom there was no room, the farthest ones */
 	struct buf type;  /* attendance.late */
 	struct buf id;    /* message_id */
 	struct buf body;  /* JSON, complete after notices_make() */
@@ -30,9 +35,12 @@ struct notice {
 struct notices {
 	struct notice *list;
 	size_t count, cap;
+	bool alone;               /* tell of a department that is not known, but to nobody above it */
+	char unknown[ID_MAX + 1]; /* the last that is not known, "" when all are */
 };
 
-/* Makes the messages of a window. False when a department is not known in the tree yet: try again shortly. */
+/* Makes the messages of a window. False when a department is not known in the tree yet, and not to be told of
+ * alone: try again shortly. `n` is empty but for `alone`, and is empty again after false. */
 bool notices_make(struct notices *n, const struct journal_window *window, const struct tree *tree)
 	__attribute__((warn_unused_result));
 void notices_release(struct notices *n);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "base/clock.h"
@@ -15,11 +16,19 @@
 #include "mq/mq.h"
 #include "mq/notice.h"
 #include "persist/journal.h"
+#include "persist/keys.h"
+#include "persist/partition.h"
+#include "persist/tree.h"
 
 #define EXCHANGE "muster.notices"
 #define TICK_MS  250
 #define RETRY_MS 1000
-#define CC_MAX   256 /* ancestors that a notice can name; deeper ones are left out, with a warning */
+/* So long a window waits for a department that is not known: its making is on the way in another journal. One
+ * that stays unknown was removed long ago, and must not keep the notices of others waiting; where there is
+ * one such, there may be many, and the next are given less time. */
+#define PATIENCE_US       (30 * INT64_C(1000000))
+#define PATIENCE_SPENT_US (3 * INT64_C(1000000))
+#define SPENT_FOR_US      (600 * INT64_C(1000000))
 
 enum letter_state { LETTER_WAITING, LETTER_SENT, LETTER_CONFIRMED };
 
@@ -44,14 +53,23 @@ struct work {
 	TAILQ_ENTRY(work) link;
 };
 
+/* Of a partition: the department that its window waits for, or waited for in vain. */
+struct wait {
+	char dept[ID_MAX + 1];
+	int64_t since_us, spent_us;
+};
+
 struct relay {
 	struct mq *mq;
-	const struct tree *tree;
+	struct tree *tree;
 	void (*done)(struct journal_window *window, bool ok, void *arg);
 	void *arg;
 	struct event *timer;
 	struct turn_task send;
 	TAILQ_HEAD(, work) works;
+	struct wait waits[PARTITIONS_MAX + 1];
+	struct bytes *cc; /* of the message that is being sent */
+	size_t cc_size;
 	uint64_t messages, events, returned, nacked, oversized;
 	bool alarm; /* a message could not be routed */
 };
@@ -109,23 +127,28 @@ static void on_outcome(enum mq_outcome outcome, void *arg)
 	}
 }
 
+static size_t collect_keys(struct relay *r, const struct notice *n)
+{
+	size_t count = 0;
+
+	if (n->key_count > r->cc_size) {
+		r->cc_size = n->key_count * 2;
+		r->cc = xrealloc(r->cc, r->cc_size * sizeof(r->cc[0]));
+	}
+	for (size_t at = 0; at < n->keys.len; at += r->cc[count++].n + 1)
+		r->cc[count] = bytes_of(n->keys.data + at);
+	return count;
+}
+
 /* False when there is no room for more now. */
 static bool send_letter(struct letter *l)
 {
 	const struct notice *n = l->notice;
-	struct bytes cc[CC_MAX];
-	size_t count = 0;
+	size_t count = collect_keys(l->work->relay, n);
 
-	for (size_t at = 0; at < n->keys.len && count < CC_MAX; count++) {
-		cc[count] = bytes_of(n->keys.data + at);
-		at += cc[count].n + 1;
-	}
-	if (n->key_count > CC_MAX)
-		log_warning("mq relay event=deep key=%s ancestors=%zu named=%d", n->key.data, n->key_count,
-			CC_MAX);
 	struct mq_message m = {.exchange = BYTES_LIT(EXCHANGE),
 		.routing_key = buf_bytes(&n->key),
-		.cc = cc,
+		.cc = l->work->relay->cc,
 		.cc_count = count,
 		.message_id = buf_bytes(&n->id),
 		.type = buf_bytes(&n->type),
@@ -180,23 +203,70 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	send_all(arg);
 }
 
-void relay_process(struct journal_window *window, void *arg)
+/* Whether it has been waited long enough for this department. */
+static bool out_of_patience(struct relay *r, int partition, const char *dept)
 {
-	struct relay *r = arg;
-	struct work *w = xcalloc(1, sizeof(*w));
+	struct wait *w = &r->waits[partition];
+	int64_t now = clock_mono_us();
 
-	w->relay = r;
-	w->window = window;
-	if (!notices_make(&w->notices, window, r->tree)) {
-		log_info("mq relay event=waiting reason=\"a department is not known yet\"");
-		free(w);
-		r->done(window, false, r->arg);
+	if (strcmp(w->dept, dept) != 0 || !tree_loaded(r->tree)) {
+		bytes_copy(w->dept, sizeof(w->dept), bytes_of(dept));
+		w->since_us = now;
+	}
+	bool spent = w->spent_us > 0 && now - w->spent_us < SPENT_FOR_US;
+	if (now - w->since_us < (spent ? PATIENCE_SPENT_US : PATIENCE_US))
+		return false;
+	w->spent_us = now;
+	return true;
+}
+
+/* False when the window must wait for a department. */
+static bool make_notices(struct relay *r, struct notices *notices, const struct journal_window *window)
+{
+	if (notices_make(notices, window, r->tree))
+		return true;
+	if (!out_of_patience(r, window->partition, notices->unknown)) {
+		log_info("mq relay event=waiting dept=%s reason=\"it is not known yet\"", notices->unknown);
+		return false;
+	}
+	log_error("mq relay event=stranger dept=%s: told to nobody above it, since it is not known",
+		notices->unknown);
+	notices->alone = true;
+	return notices_make(notices, window, r->tree);
+}
+
+static void report_deep(const struct notices *notices)
+{
+	for (size_t i = 0; i < notices->count; i++) {
+		const struct notice *n = &notices->list[i];
+		if (n->left_out > 0)
+			log_warning("mq relay event=deep key=%s named=%zu left_out=%zu", n->key.data,
+				n->key_count, n->left_out);
+	}
+}
+
+static void give_back(struct work *w)
+{
+	struct relay *r = w->relay;
+	struct journal_window *window = w->window;
+
+	work_free(w);
+	r->done(window, false, r->arg);
+}
+
+static void start(struct work *w)
+{
+	struct relay *r = w->relay;
+
+	if (!make_notices(r, &w->notices, w->window)) {
+		give_back(w);
 		return;
 	}
+	report_deep(&w->notices);
+	TAILQ_INSERT_TAIL(&r->works, w, link);
 	w->left = w->notices.count;
 	if (w->left == 0) {
-		work_free(w);
-		r->done(window, true, r->arg);
+		finish(w);
 		return;
 	}
 	w->letters = xcalloc(w->left, sizeof(w->letters[0]));
@@ -204,8 +274,34 @@ void relay_process(struct journal_window *window, void *arg)
 		w->letters[i].work = w;
 		w->letters[i].notice = &w->notices.list[i];
 	}
-	TAILQ_INSERT_TAIL(&r->works, w, link);
 	turn_schedule(&r->send);
+}
+
+static void on_synced(bool ok, void *arg)
+{
+	struct work *w = arg;
+
+	if (ok)
+		start(w);
+	else
+		give_back(w);
+}
+
+void relay_process(struct journal_window *window, void *arg)
+{
+	struct relay *r = arg;
+	struct work *w = xcalloc(1, sizeof(*w));
+
+	w->relay = r;
+	w->window = window;
+	if (window->partition == keys_org()) {
+		/* What the picture does not know when it has got so far has been removed since: no use to
+		 * wait. */
+		w->notices.alone = true;
+		tree_sync(r->tree, window->last, on_synced, w);
+		return;
+	}
+	start(w);
 }
 
 static void write_info(struct buf *out, void *arg)
@@ -221,7 +317,7 @@ static void write_info(struct buf *out, void *arg)
 		r->alarm);
 }
 
-struct relay *relay_new(struct event_base *base, struct mq *mq, const struct tree *tree,
+struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree,
 	void (*done)(struct journal_window *window, bool ok, void *arg), void *arg)
 {
 	struct relay *r = xcalloc(1, sizeof(*r));
@@ -252,5 +348,6 @@ void relay_free(struct relay *r)
 		work_free(w);
 	}
 	event_free(r->timer);
+	free(r->cc);
 	free(r);
 }

@@ -15,9 +15,9 @@ struct relay;
 struct tree;
 
 /* done(window, ok) is journal_done() of the reader that hands out the windows. */
-struct relay *relay_new(struct event_base *base, struct mq *mq, const struct tree *tree,
+struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree,
 	void (*done)(struct journal_window *window, bool ok, void *arg), void *arg);
-/* Windows under way are dropped without a word: the cursor in Redis has not moved. */
+/* After the tree. Windows under way are dropped without a word: the cursor in Redis has not moved. */
 void relay_free(struct relay *r);
 /* For struct journal_spec; arg is the relay. */
 void relay_process(struct journal_window *window, void *arg);

@@ -26,7 +26,11 @@ struct look;
 struct entry {
 	struct bytes dept;
 	int32_t day;
-	bool closed;
+	enum {
+		SINCE, /* from this day on the department has employees, and had none before */
+		DAY_OPEN,
+		DAY_CLOSED
+	} what;
 };
 
 struct part {
@@ -99,6 +103,7 @@ static void settle(struct look *l)
 		turn_schedule(&l->end);
 }
 
+/* A `since` comes before the day it names. */
 static int by_dept_and_date(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -106,37 +111,53 @@ static int by_dept_and_date(const void *a, const void *b)
 
 	if (order == 0)
 		order = (x->dept.n > y->dept.n) - (x->dept.n < y->dept.n);
-	return order != 0 ? order : (x->day > y->day) - (x->day < y->day);
+	if (order == 0)
+		order = (x->day > y->day) - (x->day < y->day);
+	return order != 0 ? order : (int)x->what - (int)y->what;
+}
+
+static bool take_entry(struct entry *e, struct bytes field, struct bytes value)
+{
+	struct bytes f[2];
+
+	if (bytes_split(field, ':', f, 2) != 2 || !id_valid(f[0]))
+		return false;
+	e->dept = f[0];
+	if (bytes_eq(f[1], BYTES_LIT("since"))) {
+		e->what = SINCE;
+		return date_parse(value, &e->day);
+	}
+	e->what = bytes_eq(value, BYTES_LIT("closed")) ? DAY_CLOSED : DAY_OPEN;
+	return date_parse(f[1], &e->day);
 }
 
 static size_t take_entries(struct entry *entries, const struct redisReply *days)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
-		struct entry *e = &entries[n];
-		struct bytes f[2];
-		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 || !id_valid(f[0]) ||
-			!date_parse(f[1], &e->day))
-			continue;
-		e->dept = f[0];
-		e->closed = bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed"));
-		n++;
-	}
+	for (size_t i = 0; i + 1 < redis_count(days); i += 2)
+		n += take_entry(
+			&entries[n], redis_text(redis_at(days, i)), redis_text(redis_at(days, i + 1)));
 	qsort(entries, n, sizeof(entries[0]), by_dept_and_date);
 	return n;
 }
 
-/* The dates from `from` up to before `to` that nobody was up to make a map for: they are closed, too, as days
- * without a map. */
-static void find_gap(const struct part *p, struct bytes dept, int32_t from, int32_t to)
+/* Of its department. */
+static bool is_last(const struct entry *entries, size_t count, size_t i)
+{
+	return i + 1 == count || !bytes_eq(entries[i + 1].dept, entries[i].dept);
+}
+
+/* The dates after this entry, up to before `to`, that nobody was up to make a map for: they are closed, too,
+ * as days without a map. */
+static void find_gap(const struct part *p, const struct entry *e, int32_t to)
 {
 	const struct look *l = p->look;
 
-	if (to - from > GAP_MAX || tree_find(l->spec.deps->tree, dept) == NULL)
+	if (to - e->day - 1 > GAP_MAX || tree_find(l->spec.deps->tree, e->dept) == NULL)
 		return;
-	for (int32_t day = from; day < to; day++)
-		l->spec.found(p->number, dept, day, l->spec.arg);
+	for (int32_t day = e->day + 1; day < to; day++)
+		l->spec.found(p->number, e->dept, day, l->spec.arg);
 }
 
 static void on_forgotten(const struct redisReply *reply, void *arg)
@@ -146,7 +167,17 @@ static void on_forgotten(const struct redisReply *reply, void *arg)
 		log_warning("persist close event=prune-failed");
 }
 
-/* Closed days that no punch can reach any more. A department's last entry stays: gaps are found from it. */
+/* Whether the entry has had its time: a day that is closed and that no punch can reach any more. A
+ * department's last one stays as long as the department: gaps are found from it, and that it may have
+ * employees. */
+static bool is_spent(const struct look *l, const struct entry *e, bool last, int32_t oldest)
+{
+	if (e->what == DAY_OPEN || e->day >= oldest)
+		return false;
+	return (!last && e->what == DAY_CLOSED) ||
+	       (tree_loaded(l->spec.deps->tree) && tree_find(l->spec.deps->tree, e->dept) == NULL);
+}
+
 static void prune(const struct part *p, const struct entry *entries, size_t count)
 {
 	struct redis_args a;
@@ -158,11 +189,12 @@ static void prune(const struct part *p, const struct entry *entries, size_t coun
 	redis_arg_str(&a, "HDEL");
 	key_days(&text, p->number);
 	redis_arg_key(&a, &text);
-	for (size_t i = 0; i + 1 < count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const struct entry *e = &entries[i];
-		if (!e->closed || e->day >= oldest || !bytes_eq(e->dept, entries[i + 1].dept))
+		if (!is_spent(p->look, e, is_last(entries, count, i), oldest))
 			continue;
-		buf_addf(&text, "%.*s:%s", (int)e->dept.n, e->dept.p, date_format(e->day, date));
+		buf_addf(&text, "%.*s:%s", (int)e->dept.n, e->dept.p,
+			e->what == SINCE ? "since" : date_format(e->day, date));
 		redis_arg_key(&a, &text);
 	}
 	buf_release(&text);
@@ -178,11 +210,13 @@ static void find_open(const struct part *p, const struct redisReply *days)
 	size_t n = take_entries(entries, days);
 
 	for (size_t i = 0; i < n; i++) {
-		bool last = i + 1 == n || !bytes_eq(entries[i + 1].dept, entries[i].dept);
-		if (!entries[i].closed)
-			l->spec.found(p->number, entries[i].dept, entries[i].day, l->spec.arg);
-		find_gap(p, entries[i].dept, entries[i].day + 1,
-			last ? workday_of(clock_wall_ms()) : entries[i + 1].day);
+		const struct entry *e = &entries[i];
+		if (e->what == DAY_OPEN)
+			l->spec.found(p->number, e->dept, e->day, l->spec.arg);
+		if (is_last(entries, n, i))
+			find_gap(p, e, workday_of(clock_wall_ms()));
+		else if (e[1].what != SINCE)
+			find_gap(p, e, e[1].day);
 	}
 	prune(p, entries, n);
 	free(entries);

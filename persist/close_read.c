@@ -114,8 +114,9 @@ static void on_begun(const struct redisReply *reply, void *arg)
 
 	if (!redis_is_array(reply)) {
 		set_state(r, CLOSE_READ_FAILED);
-	} else if (bytes_eq(marker, BYTES_LIT("c"))) {
-		item->phase = CLOSE_DONE; /* by another daemon that had this partition before */
+	} else if (bytes_eq(marker, BYTES_LIT("c")) || bytes_eq(marker, BYTES_LIT("n"))) {
+		/* By another daemon that had this partition before, or there is nothing to it. */
+		item->phase = CLOSE_DONE;
 		item->recorded = true;
 		set_state(r, CLOSE_READ_DONE);
 	} else if (bytes_eq(marker, BYTES_LIT("i"))) {
@@ -145,10 +146,12 @@ static void begin(struct close_reader *r)
 	redis_arg_key(&a, &text);
 	key_days(&text, item->partition);
 	redis_arg_key(&a, &text);
+	key_emps(&text, bytes_of(item->dept));
+	redis_arg_key(&a, &text);
 	close_field(&text, item);
 	redis_arg_key(&a, &text);
 	buf_release(&text);
-	if (redis_eval(r->deps->redis, SCRIPT_CLOSE_BEGIN, 3, &a, on_begun, r) != REDIS_SENT)
+	if (redis_eval(r->deps->redis, SCRIPT_CLOSE_BEGIN, 4, &a, on_begun, r) != REDIS_SENT)
 		set_state(r, CLOSE_READ_FAILED);
 }
 

@@ -21,8 +21,11 @@
 #define TRIM_MS     2000
 #define ORG_KEEP_MS 60000 /* every daemon reads the organisation's journal: entries stay at least so long */
 #define ID_TEXT     48
-/* A window ends with the entry that reaches so many records: what one step of the loop may take. */
+/* A window ends with the entry that reaches so many records, or so many bytes: what one step of the loop may
+ * take.
+ */
 #define RECORDS_MAX   1000
+#define BYTES_MAX     1048576
 #define ENTRIES_FIRST 32
 #define ENTRIES_MIN   4
 
@@ -164,10 +167,14 @@ static bool move_cursor(
 }
 
 /* The fuller a window was, the longer the next one may fill: many small windows would cost more than what is
- * in them, and a single event must not wait. */
-static int64_t gap_after(const struct journal_spec *spec, int records)
+ * in them, and a single event must not wait. Changes of the tree are not grouped: where more of them wait, as
+ * after an import, there is nothing to wait for. */
+static int64_t gap_after(const struct part *p)
 {
-	if (records < 2)
+	const struct journal_spec *spec = &p->journal->spec;
+	int records = p->window.count;
+
+	if (records < 2 || (p->number == keys_org() && p->more))
 		return 0;
 	return records >= spec->busy_records ? spec->gap_ms : spec->gap_ms * records / spec->busy_records;
 }
@@ -185,7 +192,7 @@ static void on_committed(const struct redisReply *reply, void *arg)
 	memcpy(p->at, p->last, sizeof(p->at));
 	p->planned[0] = '\0';
 	p->moved = true;
-	int64_t gap = gap_after(&j->spec, p->window.count);
+	int64_t gap = gap_after(p);
 	if (p->window.append.len > 0)
 		p->rung = true;
 	window_release(p);
@@ -227,14 +234,23 @@ static void on_planned(const struct redisReply *reply, void *arg)
 		process(p);
 }
 
-/* How many entries of the reply make the window, and how many records these have. */
-static size_t measure(const struct part *p, const struct redisReply *reply, size_t *ret_records)
+/* How many entries of the reply make the window, how many records these have, and how many of their size may
+ * be asked for next. */
+static size_t measure(
+	const struct part *p, const struct redisReply *reply, size_t *ret_records, size_t *ret_next)
 {
-	size_t records = 0, i = 0;
+	size_t records = 0, bytes = 0, i = 0;
 
 	/* A planned window ends where it was planned to. */
-	while (i < redis_count(reply) && (records < RECORDS_MAX || p->planned[0] != '\0'))
-		records += redis_count(redis_at(redis_at(reply, i++), 1)) / 2;
+	while (i < redis_count(reply) &&
+		((records < RECORDS_MAX && bytes < BYTES_MAX) || p->planned[0] != '\0')) {
+		const struct redisReply *values = redis_at(redis_at(reply, i++), 1);
+		records += redis_count(values) / 2;
+		for (size_t v = 1; v < redis_count(values); v += 2)
+			bytes += redis_text(redis_at(values, v)).n;
+	}
+	size_t by_records = i * RECORDS_MAX / (records + 1), by_bytes = i * BYTES_MAX / (bytes + 1);
+	*ret_next = by_records < by_bytes ? by_records : by_bytes;
 	*ret_records = records;
 	return i;
 }
@@ -243,8 +259,8 @@ static size_t measure(const struct part *p, const struct redisReply *reply, size
 static void take_window(struct part *p, const struct redisReply *reply)
 {
 	const char *tag = partition_tag(p->number, keys_partitions());
-	size_t records, at = 0, n = 0;
-	size_t entries = measure(p, reply, &records);
+	size_t records, next, at = 0, n = 0;
+	size_t entries = measure(p, reply, &records, &next);
 
 	p->window.records = xcalloc(records + 1, sizeof(p->window.records[0]));
 	for (size_t i = 0; i < entries; i++) {
@@ -268,8 +284,8 @@ static void take_window(struct part *p, const struct redisReply *reply)
 		at += p->window.records[i].text.n;
 	}
 	p->window.count = (int)n;
+	p->window.last = bytes_of(p->last);
 	p->more = entries < redis_count(reply) || (int)redis_count(reply) == p->entries;
-	size_t next = entries * RECORDS_MAX / (n + 1);
 	p->entries = next > (size_t)p->journal->spec.entries ? p->journal->spec.entries
 		     : next < ENTRIES_MIN                    ? ENTRIES_MIN
 							     : (int)next;

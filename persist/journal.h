@@ -28,6 +28,7 @@ struct journal_record {
 
 struct journal_window {
 	int partition;
+	struct bytes last; /* id of its last entry */
 	int count;
 	struct journal_record *records;
 	/* Records to append to this partition's journal together with the move of the cursor; NUL after each.

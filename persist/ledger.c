@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "persist/day_row.h"
 #include "persist/journal.h"
+#include "persist/keys.h"
+#include "persist/ledger_tree.h"
 #include "persist/mysql_text.h"
 #include "persist/record.h"
 #include "persist/revision.h"
@@ -17,7 +19,7 @@
 #include "persist/tree.h"
 #include "rules/workday.h"
 
-enum insert { INSERT_EVENTS, INSERT_EMPLOYEES, INSERT_DEPARTMENTS, INSERT_FAILURES, INSERT_COUNT };
+enum insert { INSERT_EVENTS, INSERT_EMPLOYEES, INSERT_FAILURES, INSERT_COUNT };
 
 static const struct {
 	const char *head, *tail;
@@ -35,11 +37,6 @@ static const struct {
 		"VALUES(state),state),"
 		"journal_ref=IF(VALUES(updated)>=updated,VALUES(journal_ref),journal_ref),"
 		"updated=IF(VALUES(updated)>=updated,VALUES(updated),updated)"},
-	[INSERT_DEPARTMENTS] =
-		{"INSERT INTO department (id,name,parent,path,manager,state,version,updated) VALUES",
-			"ON DUPLICATE KEY UPDATE "
-			"name=VALUES(name),parent=VALUES(parent),path=VALUES(path),manager=VALUES(manager),"
-			"state=VALUES(state),updated=VALUES(updated)"},
 	[INSERT_FAILURES] = {failure_row_head, failure_row_tail},
 };
 
@@ -181,26 +178,6 @@ static void add_employee(struct work *w, int index)
 	sql_row_end(rows);
 }
 
-/* T|change|id|parent or -|manager or -|path|name */
-static void add_department(struct work *w, int index)
-{
-	struct sql_rows *rows = &w->inserts[INSERT_DEPARTMENTS];
-	struct bytes f[7];
-
-	if (bytes_split(w->window->records[index].text, '|', f, 7) != 7)
-		return;
-	buf_add_char(&rows->text, '(');
-	add_quoted(&rows->text, f[2]);
-	add_quoted(&rows->text, f[6]);
-	add_quoted(&rows->text, record_optional(f[3]));
-	add_quoted(&rows->text, f[5]);
-	add_quoted(&rows->text, record_optional(f[4]));
-	buf_add_str(&rows->text, "'active',1,");
-	mysql_add_datetime(&rows->text, clock_wall_ms());
-	buf_add_char(&rows->text, ')');
-	sql_row_end(rows);
-}
-
 /* R|dept|employee|at|received|reason|event id or -|source or - */
 static void add_rejected(struct work *w, int index)
 {
@@ -222,8 +199,7 @@ static void add_rejected(struct work *w, int index)
 static const struct {
 	char letter;
 	void (*add)(struct work *w, int index);
-} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'T', add_department},
-	{'R', add_rejected}};
+} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'R', add_rejected}};
 
 /* ---- the write ---- */
 
@@ -272,6 +248,26 @@ static void on_written(enum sql_outcome outcome, const char *message, const uint
 	}
 }
 
+static void on_tree(bool ok, void *arg)
+{
+	finish(arg, ok);
+}
+
+static void collect(struct work *w)
+{
+	for (int i = 0; i < INSERT_COUNT; i++) {
+		w->inserts[i].head = inserts[i].head;
+		w->inserts[i].tail = inserts[i].tail;
+	}
+	for (int i = 0; i < w->window->count; i++) {
+		struct bytes text = w->window->records[i].text;
+		for (size_t k = 0; k < ARRAY_LEN(adders); k++) {
+			if (text.n > 0 && text.p[0] == adders[k].letter)
+				adders[k].add(w, i);
+		}
+	}
+}
+
 void ledger_process(struct journal_window *window, void *arg)
 {
 	struct ledger *l = arg;
@@ -283,17 +279,12 @@ void ledger_process(struct journal_window *window, void *arg)
 	struct work *w = xcalloc(1, sizeof(*w));
 	w->ledger = l;
 	w->window = window;
+	if (window->partition == keys_org()) {
+		ledger_tree_start(l->link, window, on_tree, w);
+		return;
+	}
 	w->event_records = xcalloc((size_t)window->count + 1, sizeof(w->event_records[0]));
-	for (int i = 0; i < INSERT_COUNT; i++) {
-		w->inserts[i].head = inserts[i].head;
-		w->inserts[i].tail = inserts[i].tail;
-	}
-	for (int i = 0; i < window->count; i++) {
-		for (size_t k = 0; k < ARRAY_LEN(adders); k++) {
-			if (window->records[i].text.n > 0 && window->records[i].text.p[0] == adders[k].letter)
-				adders[k].add(w, i);
-		}
-	}
+	collect(w);
 	size_t rows = 0;
 	for (int i = 0; i < INSERT_COUNT; i++)
 		rows += w->inserts[i].count;

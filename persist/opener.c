@@ -3,107 +3,95 @@
 
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/info.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/turn.h"
-#include "persist/day_init.h"
+#include "persist/day_open.h"
 #include "persist/keys.h"
 #include "persist/lease.h"
+#include "persist/partition.h"
 #include "persist/redis.h"
-#include "persist/tree.h"
 #include "rules/workday.h"
 
-#define TICK_MS      500
-#define INFLIGHT_MAX 32
-#define RETRY_MS     1000
+#define TICK_MS  500
+#define RETRY_MS 1000
+
+/* Of a partition: the date on which, seen from there, its maps of today and of tomorrow were ready; 0 =
+ * never.
+ */
+struct ready {
+	int32_t today, tomorrow;
+};
 
 struct opener {
 	struct redis *redis;
-	const struct tree *tree;
 	struct lease *lease;
 	struct event *timer;
 	struct turn_task more;
-	int inflight;
+	struct ready ready[PARTITIONS_MAX];
+	/* One partition and date at a time. */
+	bool opening;
+	int partition;
+	int32_t date, seen_from;
 	bool stopped, caught_up;
 	int64_t not_before_us;
 	uint64_t made, failures;
 };
 
-/* One map. The department is named by its id, since it may go while this runs. */
-struct opening {
-	struct opener *opener;
-	int32_t day;
-	char dept[65];
-};
-
-static void on_done(bool ok, void *arg)
+static void on_opened(bool ok, int64_t maps, void *arg)
 {
-	struct opening *g = arg;
-	struct opener *o = g->opener;
-	struct dept *d = tree_find(o->tree, bytes_of(g->dept));
+	struct opener *o = arg;
+	struct ready *r = &o->ready[o->partition];
 
-	o->inflight--;
-	if (ok) {
-		o->made++;
-		if (d != NULL && d->ready_through < g->day)
-			d->ready_through = g->day;
-	} else {
+	o->opening = false;
+	o->made += (uint64_t)maps;
+	if (!ok) {
 		o->failures++;
 		o->not_before_us = clock_mono_us() + RETRY_MS * 1000;
+	} else if (o->date == o->seen_from) {
+		r->today = o->seen_from;
+	} else {
+		r->tomorrow = o->seen_from;
 	}
-	if (d != NULL)
-		d->opening = false;
-	free(g);
 	turn_schedule(&o->more);
 }
 
-static void open_map(struct opener *o, struct dept *d, int32_t day)
+static void open_maps(struct opener *o, int partition, int32_t date, int32_t today)
 {
-	struct opening *g = xcalloc(1, sizeof(*g));
-
-	g->opener = o;
-	g->day = day;
-	bytes_copy(g->dept, sizeof(g->dept), bytes_of(d->id));
-	d->opening = true;
-	o->inflight++;
-	day_init_start(o->redis, bytes_of(d->id), day, on_done, g);
+	o->opening = true;
+	o->partition = partition;
+	o->date = date;
+	o->seen_from = today;
+	day_open_start(o->redis, partition, date, on_opened, o);
 }
 
-/* Starts what is missing, today's maps before tomorrow's; whether anything is. */
+/* Starts what is missing, today's maps before tomorrow's; whether anything is. Today's were tomorrow's
+ * yesterday, and are looked at again: another daemon, whose clock goes after ours, may have hired somebody
+ * since. */
 static bool scan(struct opener *o, int32_t today)
 {
-	bool missing = false;
-
-	for (int32_t day = today; day <= today + 1; day++) {
+	for (int32_t date = today; date <= today + 1; date++) {
 		for (int p = 0; p < keys_partitions(); p++) {
+			int32_t seen_from = date == today ? o->ready[p].today : o->ready[p].tomorrow;
 			if (!lease_holds(o->lease, p))
-				continue;
-			for (struct dept *d = tree_partition(o->tree, p); d != NULL;
-				d = d->next_in_partition) {
-				if (d->ready_through > today + 1)
-					d->ready_through = today - 1; /* the clock was put back */
-				if (d->ready_through >= day)
-					continue;
-				missing = true;
-				if (o->inflight >= INFLIGHT_MAX)
-					return true;
-				if (!d->opening)
-					open_map(o, d, d->ready_through < today ? today : day);
+				o->ready[p] = (struct ready){0};
+			else if (seen_from != today) {
+				open_maps(o, p, date, today);
+				return true;
 			}
 		}
 	}
-	return missing;
+	return false;
 }
 
 static void work(void *arg)
 {
 	struct opener *o = arg;
 
-	if (o->stopped || !redis_ready(o->redis) || !tree_loaded(o->tree) ||
-		clock_mono_us() < o->not_before_us)
+	if (o->stopped || o->opening || !redis_ready(o->redis) || clock_mono_us() < o->not_before_us)
 		return;
 	o->caught_up = !scan(o, workday_of(clock_wall_ms())) && lease_settled(o->lease);
 }
@@ -121,10 +109,7 @@ static void on_link(void *arg)
 	struct opener *o = arg;
 
 	o->caught_up = false;
-	for (int p = 0; p < keys_partitions(); p++) {
-		for (struct dept *d = tree_partition(o->tree, p); d != NULL; d = d->next_in_partition)
-			d->ready_through = 0;
-	}
+	memset(o->ready, 0, sizeof(o->ready));
 }
 
 static void write_info(struct buf *out, void *arg)
@@ -135,14 +120,12 @@ static void write_info(struct buf *out, void *arg)
 		(unsigned long long)o->made, (unsigned long long)o->failures);
 }
 
-struct opener *opener_new(
-	struct event_base *base, struct redis *redis, const struct tree *tree, struct lease *lease)
+struct opener *opener_new(struct event_base *base, struct redis *redis, struct lease *lease)
 {
 	struct opener *o = xcalloc(1, sizeof(*o));
 	struct timeval every = {0, TICK_MS * 1000};
 
 	o->redis = redis;
-	o->tree = tree;
 	o->lease = lease;
 	turn_task_init(&o->more, work, o);
 	o->timer = event_new(base, -1, EV_PERSIST, on_timer, o);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps the day maps of today and tomorrow ready for every department of the partitions that are ours, and
- * readies another date when DAY.INIT asks. */
+/* Keeps the day maps of today and tomorrow ready, for the departments with employees of the partitions that
+ * are ours. */
 #ifndef PERSIST_OPENER_H
 #define PERSIST_OPENER_H
 
@@ -11,10 +11,8 @@ struct event_base;
 struct lease;
 struct opener;
 struct redis;
-struct tree;
 
-struct opener *opener_new(
-	struct event_base *base, struct redis *redis, const struct tree *tree, struct lease *lease);
+struct opener *opener_new(struct event_base *base, struct redis *redis, struct lease *lease);
 void opener_free(struct opener *o);
 /* Today's and tomorrow's maps of our departments are ready, as far as we know. */
 bool opener_caught_up(const struct opener *o);

@@ -8,8 +8,11 @@
  *   P|date|dept|home|employee|direction|at|received|event id or -|source or -|marks or -|flag|set|name   a
  * punch; flag N: counted, `set` is the day's punches now; L: its day is closed, the ledger revises the row
  *   E|employee|dept|received|old dept or -|name        hired, renamed or moved
- *   X|employee|dept|received                           removed
- *   T|change|id|parent or -|manager or -|path|name     the tree
+ *   X|employee|dept|received                           removed, with a J for each team that he had joined
+ *   T|change|id|parent or -|manager or -|version|state|path|old path or -|name   the tree. change: add,
+ * rename, manager, move, retire, restore, lift, remove; state: active, retired or, after lift and remove,
+ * removed; path: the ids from the root to it, after the change (lift, remove: before); old path: of a move
+ *   J|join or leave|team|employee|unix ms              a membership; home is none: what becomes it, ends
  *   R|dept|employee|at|received|reason|event id or -|source or -   a punch whose time was refused
  *   A|date|dept|employee|revision|name                 absent, found by the close
  *   C|date|dept|expected|written|failed|absent|late|received   a department's day is closed

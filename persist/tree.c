@@ -4,385 +4,476 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/info.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/turn.h"
+#include "persist/forest.h"
 #include "persist/keys.h"
-#include "persist/partition.h"
 #include "persist/redis.h"
+#include "persist/tree_follow.h"
+#include "persist/tree_gone.h"
+#include "persist/tree_journal.h"
+#include "persist/tree_renew.h"
 
-#define FETCHES_MAX 1000 /* nodes asked for at once while loading */
-#define PAGE        1000 /* journal entries a step */
-#define POLL_MS     500
+#define POLL_MS  500
+#define SLICE    4000 /* small steps of long work before the loop turns */
+#define SYNC_SEC 2
+/* Journal entries of a read: fewer when applying them takes too long, as in very long lists of children. */
+#define ENTRIES_MAX  1000
+#define ENTRIES_MIN  10
+#define APPLY_MAX_US 5000
 /* Half of what the organisation's journal keeps: after a longer sleep of ours entries may be gone unseen. */
 #define SLEEP_MAX_US (30 * INT64_C(1000000))
-
-struct node {
-	struct dept dept;
-	UT_hash_handle hh;
-};
+/* Between two loads for want of trust in the picture. */
+#ifndef RELOAD_US /* tests don't wait so long */
+#define RELOAD_US (10 * INT64_C(1000000))
+#endif
 
 enum tree_state {
-	TREE_EMPTY,   /* nothing is known, or the link was away: load when it is back */
-	TREE_LOADING, /* the walk from the roots is under way */
-	TREE_FOLLOWING
+	TREE_AWAY,     /* Redis is away, or reading it has failed: the timer begins again */
+	TREE_ASKING,   /* whether the journal still has what follows on the picture */
+	TREE_LOADING,  /* a new picture is being made; the one before, if any, stands still */
+	TREE_FOLLOWING /* the journal is read on; a new picture may be being made, when this one is doubted */
 };
 
-/* A node being fetched. */
-struct fetch {
-	struct tree *tree;
-	int walk;
-	char id[ID_MAX + 1];
-	struct fetch *next;
+static const char *const state_names[] = {"away", "asking", "loading", "following"};
+
+struct waiter {
+	struct stream_id last;
+	int64_t deadline_us;
+	void (*fn)(bool ok, void *arg);
+	void *arg;
+	TAILQ_ENTRY(waiter) link;
 };
 
 struct tree {
+	struct event_base *base;
 	struct redis *redis;
-	struct event *timer;
 	void (*fn)(void *arg);
 	void *arg;
+	struct event *timer, *work, *late;
 	enum tree_state state;
-	struct node *nodes;
-	struct dept *roots, **last_root;
-	struct dept *partitions[PARTITIONS_MAX];
-	struct fetch *waiting, **last_waiting;
-	int fetching;
-	int walk; /* number of the present walk: answers of an earlier one are dropped */
-	bool reading;
-	int64_t polled_us;
-	char last_id[48];
+
+	struct forest *forest; /* the picture as of the journal's entry `at` */
+	struct stream_id at;
+	struct tree_gone *gone;
+	struct tree_renew *renew; /* the next picture */
+	struct forest *old;       /* one that is being freed */
+
+	bool reading; /* of the journal */
+	int entries;
+	bool found;   /* while asking: the journal still has the entry of `at` */
+	bool doubted; /* a record did not fit: the picture is to be made anew */
+	uint64_t shapes;
+	int64_t polled_us, load_us;
+
+	TAILQ_HEAD(, waiter) waiters; /* by deadline */
+	struct turn_task answer;
+
+	/* for INFO */
+	uint64_t loads, records, too_late;
+	int64_t load_took_ms;
+	size_t stray;
 };
+
+static void follow_on(struct tree *t);
 
 static void set_state(struct tree *t, enum tree_state state)
 {
-	static const char *const names[] = {"empty", "loading", "following"};
-
 	if (t->state != state)
-		log_info("persist tree event=state from=%s to=%s departments=%lld", names[t->state],
-			names[state], (long long)tree_count(t));
+		log_info("persist tree event=state from=%s to=%s departments=%lld", state_names[t->state],
+			state_names[state], (long long)tree_count(t));
 	t->state = state;
 }
 
+/* ---- looking ---- */
+
 struct dept *tree_find(const struct tree *t, struct bytes id)
 {
-	struct node *n;
-
-	HASH_FIND(hh, t->nodes, id.p, id.n, n);
-	return n != NULL ? &n->dept : NULL;
+	return forest_find(t->forest, id);
 }
 
 struct dept *tree_partition(const struct tree *t, int partition)
 {
-	return t->partitions[partition];
+	return forest_partition(t->forest, partition);
 }
 
 int64_t tree_count(const struct tree *t)
 {
-	return (int64_t)HASH_COUNT(t->nodes);
+	return forest_top(t->forest)->below;
+}
+
+struct dept *const *tree_roots(const struct tree *t, uint32_t *ret_count)
+{
+	const struct dept *top = forest_top(t->forest);
+
+	*ret_count = top->child_count;
+	return top->children;
+}
+
+struct dept *tree_child_after(const struct tree *t, const struct dept *parent, struct bytes id)
+{
+	return forest_child_after(parent != NULL ? parent : forest_top(t->forest), id);
 }
 
 struct dept *tree_next(const struct dept *top, const struct dept *at)
 {
-	if (at->first_child != NULL)
-		return at->first_child;
+	if (at->child_count > 0)
+		return at->children[0];
 	while (at != top) {
-		if (at->next_sibling != NULL)
-			return at->next_sibling;
+		struct dept *sibling = forest_child_after(at->parent, bytes_of(at->id));
+		if (sibling != NULL)
+			return sibling;
 		at = at->parent;
 	}
 	return NULL;
 }
 
-static void replace_text(char **dst, struct bytes value)
+bool tree_loaded(const struct tree *t)
 {
-	if (*dst != NULL && bytes_eq(bytes_of(*dst), value))
-		return;
-	free(*dst);
-	*dst = xstrndup(value.p, value.n);
+	return t->state == TREE_FOLLOWING;
 }
 
-static void link_child(struct tree *t, struct dept *d, struct dept *parent)
+bool tree_gone(const struct tree *t, struct bytes id, struct bytes *ret_path, struct bytes *ret_name)
 {
-	struct dept **at = parent != NULL ? &parent->first_child : &t->roots;
+	const struct dept *d = forest_find_taken_out(t->forest, id);
 
-	d->parent = parent;
-	d->next_sibling = *at;
-	*at = d;
-}
-
-/* Adds a node or brings it up to date. A parent that is not known yet cannot happen in a sound tree. */
-static void upsert(
-	struct tree *t, struct bytes id, struct bytes parent_id, struct bytes name, struct bytes manager)
-{
-	struct dept *d = tree_find(t, id);
-	struct dept *parent = parent_id.n > 0 ? tree_find(t, parent_id) : NULL;
-
-	if (parent == NULL && parent_id.n > 0) {
-		log_error("persist tree event=orphan id=%.*s parent=%.*s", (int)id.n, id.p, (int)parent_id.n,
-			parent_id.p);
-		return;
-	}
-	if (d == NULL) {
-		struct node *n = xcalloc(1, sizeof(*n));
-		d = &n->dept;
-		d->id = xstrndup(id.p, id.n);
-		d->partition = keys_partition_of(id);
-		d->next_in_partition = t->partitions[d->partition];
-		t->partitions[d->partition] = d;
-		HASH_ADD_KEYPTR(hh, t->nodes, d->id, id.n, n);
-		link_child(t, d, parent);
-	}
-	replace_text(&d->name, name);
-	replace_text(&d->manager, manager);
-}
-
-/* ---- loading ---- */
-
-static void fetch_more(struct tree *t);
-
-static void give_up(struct tree *t)
-{
-	t->walk++;
-	t->fetching = 0;
-	set_state(t, TREE_EMPTY);
-}
-
-static struct fetch *fetch_new(struct tree *t, struct bytes id)
-{
-	struct fetch *f = xcalloc(1, sizeof(*f));
-
-	f->tree = t;
-	f->walk = t->walk;
-	bytes_copy(f->id, sizeof(f->id), id);
-	return f;
-}
-
-static void queue_ids(struct tree *t, const struct redisReply *reply)
-{
-	for (size_t i = 0; i < redis_count(reply); i++) {
-		struct fetch *f = fetch_new(t, redis_text(redis_at(reply, i)));
-		*t->last_waiting = f;
-		t->last_waiting = &f->next;
-	}
-}
-
-static void on_children(const struct redisReply *reply, void *arg)
-{
-	struct fetch *f = arg;
-	struct tree *t = f->tree;
-	bool ours = f->walk == t->walk && t->state == TREE_LOADING;
-
-	free(f);
-	if (!ours)
-		return;
-	if (!redis_is_array(reply)) {
-		give_up(t);
-		return;
-	}
-	t->fetching--;
-	queue_ids(t, reply);
-	fetch_more(t);
-}
-
-static void on_node(const struct redisReply *reply, void *arg)
-{
-	struct fetch *f = arg;
-
-	if (f->walk == f->tree->walk && redis_is_array(reply) && !redis_is_null(redis_at(reply, 0)))
-		upsert(f->tree, bytes_of(f->id), redis_text(redis_at(reply, 0)),
-			redis_text(redis_at(reply, 1)), redis_text(redis_at(reply, 2)));
-	free(f);
-}
-
-static bool send_key(struct tree *t, const char *command, const char *kind, const char *id,
-	const char *const *fields, redis_cb cb, void *arg)
-{
-	struct redis_args a;
-	struct buf key = BUF_INIT;
-
-	redis_args_init(&a);
-	redis_arg_str(&a, command);
-	if (id != NULL)
-		key_org_of(&key, kind, bytes_of(id));
-	else
-		key_org(&key, kind);
-	redis_arg_key(&a, &key);
-	for (; fields != NULL && *fields != NULL; fields++)
-		redis_arg_str(&a, *fields);
-	buf_release(&key);
-	return redis_query(t->redis, &a, cb, arg) == REDIS_SENT;
-}
-
-/* Asks for a node and its children. Each command has a fetch of its own, which its reply frees. */
-static bool fetch_node(struct tree *t, const char *id)
-{
-	static const char *const fields[] = {"parent_id", "name", "manager", NULL};
-	struct fetch *node = fetch_new(t, bytes_of(id)), *children = fetch_new(t, bytes_of(id));
-
-	if (!send_key(t, "HMGET", "dept", id, fields, on_node, node)) {
-		free(node);
-		free(children);
-		return false;
-	}
-	if (!send_key(t, "SMEMBERS", "direct_children", id, NULL, on_children, children)) {
-		free(children);
-		return false;
-	}
+	if (d == NULL)
+		return tree_gone_find(t->gone, id, ret_path, ret_name);
+	*ret_path = tree_gone_path(t->gone, d);
+	*ret_name = bytes_of(d->name);
 	return true;
 }
 
-static void fetch_more(struct tree *t)
-{
+/* ---- waiting for the picture ---- */
 
-	while (t->waiting != NULL && t->fetching < FETCHES_MAX) {
-		struct fetch *f = t->waiting;
-		t->waiting = f->next;
-		if (t->waiting == NULL)
-			t->last_waiting = &t->waiting;
-		t->fetching++;
-		bool sent = fetch_node(t, f->id);
-		free(f);
-		if (!sent) {
-			give_up(t);
-			return;
-		}
-	}
-	if (t->fetching == 0 && t->waiting == NULL) {
-		set_state(t, TREE_FOLLOWING);
-		t->fn(t->arg);
-	}
+static bool has_reached(const struct tree *t, struct stream_id last)
+{
+	return t->loads > 0 && stream_id_compare(t->at, last) >= 0;
 }
 
-static void on_roots(const struct redisReply *reply, void *arg)
+static void answer(void *arg)
 {
 	struct tree *t = arg;
+	int64_t now = clock_mono_us();
 
-	if (t->state != TREE_LOADING)
-		return;
-	if (!redis_is_array(reply)) {
-		give_up(t);
-		return;
+	for (struct waiter *w = TAILQ_FIRST(&t->waiters), *next; w != NULL; w = next) {
+		next = TAILQ_NEXT(w, link);
+		bool reached = has_reached(t, w->last);
+		if (!reached && now < w->deadline_us)
+			continue;
+		t->too_late += !reached;
+		TAILQ_REMOVE(&t->waiters, w, link);
+		w->fn(reached, w->arg);
+		free(w);
 	}
-	queue_ids(t, reply);
-	fetch_more(t);
 }
 
-static void on_last_entry(const struct redisReply *reply, void *arg)
+/* All wait equally long, so the first that came is the first to be told. */
+static void set_late(struct tree *t)
 {
-	struct tree *t = arg;
+	const struct waiter *first = TAILQ_FIRST(&t->waiters);
 
-	if (reply == NULL)
+	if (first == NULL)
 		return;
-	struct bytes id = redis_text(redis_at(redis_at(reply, 0), 0));
-	bytes_copy(t->last_id, sizeof(t->last_id), id.n > 0 ? id : BYTES_LIT("0-0"));
+	int64_t us = first->deadline_us - clock_mono_us();
+	struct timeval tv = {us > 0 ? us / 1000000 : 0, us > 0 ? us % 1000000 : 0};
+	event_add(t->late, &tv);
 }
 
-static void drop_waiting(struct tree *t)
-{
-	for (struct fetch *f = t->waiting, *next; f != NULL; f = next) {
-		next = f->next;
-		free(f);
-	}
-	t->waiting = NULL;
-	t->last_waiting = &t->waiting;
-}
-
-/* The journal's end first, then the walk: a change in between is seen twice, never missed. */
-static void load(struct tree *t)
-{
-	static const char *const last[] = {"+", "-", "COUNT", "1", NULL};
-
-	drop_waiting(t);
-	t->walk++;
-	t->fetching = 0;
-	set_state(t, TREE_LOADING);
-	if (!send_key(t, "XREVRANGE", "journal", NULL, last, on_last_entry, t) ||
-		!send_key(t, "SMEMBERS", "roots", NULL, NULL, on_roots, t))
-		give_up(t);
-}
-
-/* ---- following ---- */
-
-/* T|add|<id>|<parent or ->|<manager or ->|<path>|<name> */
-static void apply(struct tree *t, struct bytes record)
-{
-	struct bytes f[7];
-
-	if (bytes_split(record, '|', f, 7) != 7 || !bytes_eq(f[0], BYTES_LIT("T")))
-		return;
-	struct bytes none = {"", 0};
-	upsert(t, f[2], bytes_eq(f[3], BYTES_LIT("-")) ? none : f[3], f[6],
-		bytes_eq(f[4], BYTES_LIT("-")) ? none : f[4]);
-}
-
-static void read_on(struct tree *t);
-
-static void on_entries(const struct redisReply *reply, void *arg)
-{
-	struct tree *t = arg;
-	size_t count = redis_count(reply);
-
-	t->reading = false;
-	if (!redis_is_array(reply) || t->state != TREE_FOLLOWING)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		const struct redisReply *entry = redis_at(reply, i), *values = redis_at(entry, 1);
-		bytes_copy(t->last_id, sizeof(t->last_id), redis_text(redis_at(entry, 0)));
-		for (size_t v = 1; v < redis_count(values); v += 2)
-			apply(t, redis_text(redis_at(values, v)));
-	}
-	if (count > 0)
-		t->fn(t->arg);
-	if (count == PAGE)
-		read_on(t);
-}
-
-static void read_on(struct tree *t)
-{
-	char from[64];
-	const char *const fields[] = {from, "+", "COUNT", "1000", NULL};
-
-	if (t->reading || t->state != TREE_FOLLOWING)
-		return;
-	snprintf(from, sizeof(from), "(%s", t->last_id);
-	t->reading = send_key(t, "XRANGE", "journal", NULL, fields, on_entries, t);
-}
-
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_late(evutil_socket_t fd, short what, void *arg)
 {
 	struct tree *t = arg;
 
 	(void)fd;
 	(void)what;
-	int64_t slept = clock_mono_us() - t->polled_us;
-	t->polled_us += slept;
+	answer(t);
+	set_late(t);
+}
+
+void tree_sync(struct tree *t, struct bytes last, void (*fn)(bool ok, void *arg), void *arg)
+{
+	struct waiter *w = xcalloc(1, sizeof(*w));
+
+	(void)!stream_id_parse(last, &w->last); /* "" leaves what everything has reached */
+	w->deadline_us = clock_mono_us() + SYNC_SEC * INT64_C(1000000);
+	w->fn = fn;
+	w->arg = arg;
+	TAILQ_INSERT_TAIL(&t->waiters, w, link);
+	if (has_reached(t, w->last))
+		turn_schedule(&t->answer);
+	else
+		follow_on(t);
+	if (!event_pending(t->late, EV_TIMEOUT, NULL))
+		set_late(t);
+}
+
+/* ---- following ---- */
+
+static void set_work(struct tree *t)
+{
+	struct timeval now = {0, 0};
+
+	event_add(t->work, &now);
+}
+
+uint64_t tree_shape(const struct tree *t)
+{
+	return t->shapes;
+}
+
+static void changed(struct tree *t)
+{
+	if (!TAILQ_EMPTY(&t->waiters))
+		turn_schedule(&t->answer);
+	t->fn(t->arg);
+}
+
+static void on_record(struct bytes text, void *arg)
+{
+	struct tree *t = arg;
+	struct tree_record r;
+
+	if (!tree_record_parse(text, &r))
+		return;
+	t->records++;
+	const char *doubt = tree_follow(t->forest, t->gone, &r);
+	if (doubt == NULL)
+		return;
+	t->doubted = true;
+	log_notice("persist tree event=doubt id=%.*s version=%lld reason=\"%s\"", (int)r.fields.id.n,
+		r.fields.id.p, (long long)r.fields.version, doubt);
+}
+
+static void adapt(struct tree *t, int64_t took_us)
+{
+	if (took_us > APPLY_MAX_US)
+		t->entries = t->entries / 2 > ENTRIES_MIN ? t->entries / 2 : ENTRIES_MIN;
+	else if (took_us < APPLY_MAX_US / 4)
+		t->entries = t->entries * 2 < ENTRIES_MAX ? t->entries * 2 : ENTRIES_MAX;
+}
+
+static void on_entries(const struct redisReply *reply, void *arg)
+{
+	struct tree *t = arg;
+	int64_t begun = clock_mono_us();
+	size_t i = 0, count = redis_count(reply), asked = (size_t)t->entries;
+
+	t->reading = false;
+	if (t->state != TREE_FOLLOWING || !redis_is_array(reply))
+		return;
+	while (i < count && forest_taken_out(t->forest) == NULL &&
+		tree_journal_entry(reply, i, &t->at, on_record, t))
+		i++;
+	adapt(t, clock_mono_us() - begun);
+	if (forest_taken_out(t->forest) != NULL)
+		set_work(t);
+	else if (count == asked)
+		follow_on(t);
+	if (count > 0)
+		changed(t);
+}
+
+/* Not while a subtree is being dropped: its ids may come again. */
+static void follow_on(struct tree *t)
+{
+	if (t->state == TREE_FOLLOWING && !t->reading && forest_taken_out(t->forest) == NULL)
+		t->reading = tree_journal_after(t->redis, t->at, t->entries, on_entries, t);
+}
+
+/* ---- loading ---- */
+
+/* Gives a forest to be freed in slices. */
+static void discard(struct tree *t, struct forest *f)
+{
+	forest_free(t->old);
+	t->old = f;
+	set_work(t);
+}
+
+static void end_renewal(struct tree *t)
+{
+	struct stream_id at;
+
+	if (t->renew != NULL)
+		discard(t, tree_renew_end(t->renew, &at));
+	t->renew = NULL;
+}
+
+static void give_up(struct tree *t)
+{
+	end_renewal(t);
+	set_state(t, TREE_AWAY);
+}
+
+static void on_renewed(bool ok, void *arg)
+{
+	struct tree *t = arg;
+
+	if (!ok && t->state == TREE_LOADING) {
+		give_up(t);
+		return;
+	}
+	if (!ok) {
+		end_renewal(t);
+		return;
+	}
+	discard(t, t->forest);
+	t->stray = tree_renew_stray(t->renew);
+	t->forest = tree_renew_end(t->renew, &t->at);
+	t->shapes++;
+	t->renew = NULL;
+	t->doubted = false;
+	t->loads++;
+	t->load_took_ms = (clock_mono_us() - t->load_us) / 1000;
+	set_state(t, TREE_FOLLOWING);
+	tree_gone_read(t->gone);
+	follow_on(t);
+	changed(t);
+}
+
+static void renew(struct tree *t)
+{
+	t->load_us = clock_mono_us();
+	t->renew = tree_renew_new(t->base, t->redis, t->forest, on_renewed, t);
+}
+
+static void load(struct tree *t)
+{
+	set_state(t, TREE_LOADING);
+	renew(t);
+}
+
+/* ---- after a break ---- */
+
+static void on_found(const struct redisReply *reply, void *arg)
+{
+	struct tree *t = arg;
+
+	t->found = redis_count(reply) == 1;
+}
+
+/* The journal goes on from where we are when our last entry is still in it, or is the newest of all. */
+static void on_last(const struct redisReply *reply, void *arg)
+{
+	struct tree *t = arg;
+	struct stream_id last;
+
+	if (t->state != TREE_ASKING || reply == NULL)
+		return;
+	if (stream_id_parse(redis_text(reply), &last) && stream_id_compare(last, t->at) == 0)
+		t->found = true;
+	if (!t->found) {
+		load(t);
+		return;
+	}
+	set_state(t, TREE_FOLLOWING);
+	tree_gone_read(t->gone);
+	follow_on(t);
+	changed(t);
+}
+
+static void ask(struct tree *t)
+{
+	struct redis_args a;
+	struct buf key = BUF_INIT;
+
+	end_renewal(t);
+	set_state(t, TREE_ASKING);
+	redis_args_init(&a);
+	redis_arg_str(&a, "GET");
+	key_org(&key, "last");
+	redis_arg_key(&a, &key);
+	buf_release(&key);
+	t->found = false;
+	if (!tree_journal_from(t->redis, t->at, 1, on_found, t) ||
+		redis_query(t->redis, &a, on_last, t) != REDIS_SENT)
+		give_up(t);
+}
+
+static void begin(struct tree *t)
+{
+	if (t->loads > 0 && t->at.ms > 0 && !t->doubted)
+		ask(t);
+	else
+		load(t);
+}
+
+/* ---- life ---- */
+
+static void on_work(evutil_socket_t fd, short what, void *arg)
+{
+	struct tree *t = arg;
+	int budget = SLICE;
+
+	(void)fd;
+	(void)what;
+	if (forest_taken_out(t->forest) != NULL) {
+		if (forest_drop(t->forest, &budget, tree_gone_last_words, t->gone))
+			follow_on(t);
+	} else if (t->old != NULL && forest_free_some(t->old, &budget)) {
+		t->old = NULL;
+	}
+	if (forest_taken_out(t->forest) != NULL || t->old != NULL)
+		set_work(t);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct tree *t = arg;
+	int64_t now = clock_mono_us(), slept = now - t->polled_us;
+
+	(void)fd;
+	(void)what;
+	t->polled_us = now;
 	if (!redis_ready(t->redis))
 		return;
-	if (t->state == TREE_EMPTY || (t->state == TREE_FOLLOWING && slept > SLEEP_MAX_US))
-		load(t);
-	else
-		read_on(t);
+	tree_gone_tick(t->gone);
+	if (t->state == TREE_AWAY)
+		begin(t);
+	if (t->state != TREE_FOLLOWING || t->reading)
+		return;
+	if (slept > SLEEP_MAX_US) {
+		ask(t);
+		return;
+	}
+	if (t->doubted && t->renew == NULL && now - t->load_us >= RELOAD_US)
+		renew(t);
+	follow_on(t);
 }
 
 static void on_link(void *arg)
 {
 	struct tree *t = arg;
 
-	/* After a break entries may have been trimmed unseen: walk again. The old picture serves until then.
-	 */
-	if (redis_ready(t->redis))
-		load(t);
-	else if (t->state != TREE_EMPTY)
+	if (!redis_ready(t->redis))
 		give_up(t);
+	else if (t->state == TREE_AWAY)
+		begin(t);
 }
 
 static void write_info(struct buf *out, void *arg)
 {
-	buf_addf(out, "departments:%lld\r\n", (long long)tree_count(arg));
+	const struct tree *t = arg;
+	const struct waiter *w;
+	char at[STREAM_ID_TEXT];
+	int waiting = 0;
+
+	TAILQ_FOREACH (w, &t->waiters, link)
+		waiting++;
+	buf_addf(out, "departments:%lld\r\ndepartments_stray:%zu\r\ndepartments_gone:%zu\r\n",
+		(long long)tree_count(t), t->stray, tree_gone_count(t->gone));
+	buf_addf(out, "tree_state:%s\r\ntree_journal:%s\r\ntree_records:%llu\r\n", state_names[t->state],
+		stream_id_format(t->at, at), (unsigned long long)t->records);
+	buf_addf(out, "tree_loading:%zu\r\n", t->renew != NULL ? tree_renew_size(t->renew) : 0);
+	buf_addf(out, "tree_loads:%llu\r\ntree_load_ms:%lld\r\ntree_doubted:%d\r\n",
+		(unsigned long long)t->loads, (long long)t->load_took_ms, t->doubted);
+	buf_addf(out, "tree_waiting:%d\r\ntree_too_late:%llu\r\n", waiting, (unsigned long long)t->too_late);
 }
 
 struct tree *tree_new(struct event_base *base, struct redis *redis, void (*fn)(void *arg), void *arg)
@@ -390,12 +481,18 @@ struct tree *tree_new(struct event_base *base, struct redis *redis, void (*fn)(v
 	struct tree *t = xcalloc(1, sizeof(*t));
 	struct timeval every = {0, POLL_MS * 1000};
 
+	t->base = base;
 	t->redis = redis;
 	t->fn = fn;
 	t->arg = arg;
-	t->last_waiting = &t->waiting;
+	t->forest = forest_new();
+	t->gone = tree_gone_new(redis);
+	t->entries = ENTRIES_MAX;
+	TAILQ_INIT(&t->waiters);
+	turn_task_init(&t->answer, answer, t);
 	t->polled_us = clock_mono_us();
-	snprintf(t->last_id, sizeof(t->last_id), "0-0");
+	t->work = event_new(base, -1, 0, on_work, t);
+	t->late = event_new(base, -1, 0, on_late, t);
 	t->timer = event_new(base, -1, EV_PERSIST, on_timer, t);
 	event_add(t->timer, &every);
 	redis_on_change(redis, on_link, t);
@@ -405,28 +502,29 @@ struct tree *tree_new(struct event_base *base, struct redis *redis, void (*fn)(v
 
 void tree_free(struct tree *t)
 {
-	struct node *n, *tmp;
+	struct stream_id at;
+	struct waiter *w;
 
 	if (t == NULL)
 		return;
-	drop_waiting(t);
-	HASH_ITER (hh, t->nodes, n, tmp) {
-		HASH_DEL(t->nodes, n);
-		free(n->dept.id);
-		free(n->dept.name);
-		free(n->dept.manager);
-		free(n);
+	while ((w = TAILQ_FIRST(&t->waiters)) != NULL) {
+		TAILQ_REMOVE(&t->waiters, w, link);
+		w->fn(false, w->arg);
+		free(w);
 	}
+	turn_cancel(&t->answer);
+	if (t->renew != NULL)
+		forest_free(tree_renew_end(t->renew, &at));
+	forest_free(t->old);
+	forest_free(t->forest);
+	tree_gone_free(t->gone);
 	event_free(t->timer);
+	event_free(t->work);
+	event_free(t->late);
 	free(t);
-}
-
-bool tree_loaded(const struct tree *t)
-{
-	return t->state == TREE_FOLLOWING;
 }
 
 void tree_doorbell(struct tree *t)
 {
-	read_on(t);
+	follow_on(t);
 }

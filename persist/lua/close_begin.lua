@@ -1,14 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- Sets a day map aside, so that nothing changes it while it is read. Safe to repeat.
--- KEYS: day map, closing map, days
+-- KEYS: day map, closing map, days, emps
 -- ARGV: field in `days`
 -- Reply: {marker or '', how many employees}; {'-', 0} when there is no map; {'c', 0} when the day is closed;
+--   {'n', 0} when there is nothing to close: no map was ever made of that day, and the department has no employees;
 --   {'i', n} when the roster is not whole yet: nothing was done, ready it first; {'w', 0} when the map is of another
 --   type: it is kept under its name and ':damaged', and the day is closed without it
 local state = redis.call('HGET', KEYS[3], ARGV[1])
 if redis.call('EXISTS', KEYS[2]) == 0 then
   if state == 'closed' then return {'c', 0} end
   local kind = redis.call('TYPE', KEYS[1]).ok
+  if kind == 'none' and not state and redis.call('EXISTS', KEYS[4]) == 0 then return {'n', 0} end
   if kind ~= 'hash' then
     redis.call('HSET', KEYS[3], ARGV[1], 'closing')
     if kind == 'none' then return {'-', 0} end

@@ -5,6 +5,7 @@
 -- Reply: the next cursor, "0" at the end
 -- The marker '#' is 'i' while this runs and '1' when the roster is whole. An employee hired in between joins by the
 -- script that hires him; one whose punches of that date are in another department's map is not put on this roster.
+-- A department without employees has no map: the script that hires the first one makes it.
 local day, emps, days = KEYS[1], KEYS[2], KEYS[3]
 local marker = redis.call('HGET', day, '#')
 if marker == '1' then return '0' end
@@ -17,6 +18,7 @@ if kind ~= 'hash' and kind ~= 'none' then
   if marker == 'i' then redis.call('HSET', day, '#', 'd') end
   return redis.error_reply('WRONGTYPE the employees of the department are no hash')
 end
+if kind == 'none' and redis.call('EXISTS', day) == 0 then return '0' end
 if marker ~= 'i' then redis.call('HSET', day, '#', 'i') end
 if not state then redis.call('HSET', days, ARGV[5], 'open') end
 

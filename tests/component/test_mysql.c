@@ -934,8 +934,19 @@ static void migrations_apply_once(void **state)
 	expect_row(link_a,
 		"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() "
 		"AND TABLE_TYPE = 'BASE TABLE'",
-		"8|");
+		"10|");
 	expect_row(link_a, "SELECT IS_FREE_LOCK(CONCAT('muster.migrate.', SHA1(DATABASE())))", "1|");
+}
+
+/* As after a crash just before each was recorded. */
+static void migrations_run_again(void **state)
+{
+	(void)state;
+	assert_true(migrate(link_a, migrate_files, migrate_files_count).ok);
+	query_ok(link_a, "DELETE FROM schema_migration");
+	struct migrated again_ = migrate(link_a, migrate_files, migrate_files_count);
+	assert_true(again_.ok);
+	assert_int_equal(again_.applied, migrate_files_count);
 }
 
 static void two_daemons_migrate_at_once(void **state)
@@ -1123,6 +1134,7 @@ int main(void)
 		TEST(a_link_may_be_freed_in_its_callback),
 		TEST(retrying_at_once_leaves_the_loop_turning),
 		FRESH(migrations_apply_once),
+		FRESH(migrations_run_again),
 		FRESH(two_daemons_migrate_at_once),
 		FRESH(a_changed_file_is_refused),
 		FRESH(a_newer_database_is_refused),

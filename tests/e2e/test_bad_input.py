@@ -24,7 +24,7 @@ def fixture_day(held, stores):
     found(held, {"hq": ["ada"], "lab/hq": ["b.o@x"]})
     punch(held, "ada", "IN", "08:55")
     wait_until(lambda: [key for key in stores.keys() if key.endswith(f":day:lab:{day_after(DAY)}")], 10, "the maps")
-    wait_until(lambda: [key for key in stores.keys() if key.endswith(f":day:0:{day_after(DAY)}")], 10, "the maps")
+    wait_until(lambda: [key for key in stores.keys() if key.endswith(f":day:hq:{day_after(DAY)}")], 10, "the maps")
     wait_quiet(held)
     return held
 
@@ -49,9 +49,10 @@ def test_ids(day, stores):
     people += [("TEAM.ADD", "new", "hq", "MANAGER", bad) for bad in BAD_IDS[1:]]
     refused(day, stores, people, "ERR", *expected)
     teams = [command for bad in BAD_IDS + PEOPLE_ONLY for command in (
-        ("TEAM.ADD", bad, "-"), ("TEAM.ADD", "new", bad), ("TEAM.GET", bad), ("ROLL", bad), ("ROLL.COUNT", bad),
+        ("TEAM.MOVE", bad, "-"), ("TEAM.ADD", "new", bad), ("TEAM.GET", bad), ("ROLL", bad), ("ROLL.COUNT", bad),
         ("EMPLOYEE.MOVE", "ada", bad), ("EMPLOYEE.SET", "new", "DEPT", bad), ("DAY.CLOSE", DAY, "DEPT", bad),
         ("FAILURE.LIST", "DEPT", bad))]
+    teams += [("TEAM.ADD", bad, "-") for bad in BAD_IDS + PEOPLE_ONLY if bad != b"*"]  # which makes an id
     refused(day, stores, teams, "ERR", *expected)
 
 
@@ -131,7 +132,7 @@ def test_syntax(day, stores):
     refused(day, stores, [("ROLL", "hq", "STATE", word) for word in ("here", "", "ABSENTT", "not yet")], "ERR", "STATE",
             "expected")
     refused(day, stores, [("ROLL", "hq", "CURSOR", word) for word in (
-        "x", "lab:0", "hq", "nowhere:0", "hq:x", ":", "hq:" + "9" * 80)], "ERR", "CURSOR", "expected")
+        "x", "lab:0", "/", "/x", "/-1", "hq/=", "a b/0", "/" + "9" * 80, "/=" + "a" * 80)], "ERR", "CURSOR", "expected")
     refused(day, stores, [("STATUS", "ada", "DAY", word) for word in ("2031-02-30", "x", "", "2031-03-03T00:00:00Z")],
             "ERR", "day", "expected")
 

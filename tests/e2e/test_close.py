@@ -10,10 +10,9 @@ NEXT = day_after(DAY)
 
 
 @pytest.fixture(name="morning")
-def fixture_morning(held, stores):
-    """A daemon at noon of DAY, with the maps of department 0 made."""
+def fixture_morning(held):
+    """A daemon at noon of DAY."""
     held.set_clock(at("12:00"))
-    wait_until(lambda: [key for key in stores.keys() if key.endswith(f":day:0:{NEXT}")], 10, "the maps of department 0")
     return held
 
 
@@ -65,7 +64,7 @@ def test_a_day_closes_by_itself_and_once(morning, stores):
     wait_until(lambda: "#" in stores.redis.hgetall(map_key(stores, "hq", day_after(NEXT))), 10, "the map after it")
     state = close_day(morning)
     assert {name: state[name] for name in ("departments", "expected", "written", "failed", "absent")} == {
-        "departments": 3, "expected": 2, "written": 2, "failed": 0, "absent": 2}
+        "departments": 2, "expected": 2, "written": 2, "failed": 0, "absent": 2}
     rows = day_rows(stores)
     wait_books(stores)
     assert ask_close(morning, DAY) == morning.map("DAY.STATE", DAY)
@@ -75,7 +74,7 @@ def test_a_day_closes_by_itself_and_once(morning, stores):
     closed = [e for e in events if e["type"] == "attendance.closed"]
     assert sorted(e["employee"] for e in absent) == ["ada", "boss"]
     assert {e["dept"]: (e["expected"], e["absent"]) for e in closed if e["day"] == DAY} == {
-        "0": (0, 0), "hq": (1, 1), "lab": (1, 1)}
+        "hq": (1, 1), "lab": (1, 1)}
     assert len(closed) == len({e["id"] for e in closed})
     assert morning.map("DAY.STATE", "2031-02-01")["state"] == "none"
 
@@ -117,10 +116,10 @@ def test_days_left_unclosed_are_caught_up_in_order(morning, stores):
     assert statuses(stores, NEXT) == {"ada": "absent", "bo": "absent"}
     started = {day: [row["started"] for row in stores.sql("SELECT started FROM day_close WHERE work_date=%s", (day,))]
                for day in days}
-    assert all(len(rows) == 3 for rows in started.values()), started
+    assert all(len(rows) == 2 for rows in started.values()), started
     assert statuses(stores, days[2]) == {}
     assert {(row["dept"], row["reason"]) for row in failures(morning, "DAY", days[2])} == {
-        ("0", "no_map"), ("a", "no_map"), ("b", "no_map")}
+        ("a", "no_map"), ("b", "no_map")}
     punch(morning, "bo", "IN", at("08:55", days[2]))
     assert wait_revised(stores, "bo", 1, days[2])["status"] == "missing_out"
 
@@ -284,7 +283,7 @@ def test_day_init(morning, stores):
     ahead = day_after(DAY, 10)
     for _ in range(2):
         state = as_map(morning.ask("DAY.INIT", ahead))
-        assert (state["state"], state["departments"], state["expected"]) == ("open", 2, 2)
+        assert (state["state"], state["departments"], state["expected"]) == ("open", 1, 2)
     assert stores.redis.hgetall(map_key(stores, "lab", ahead)) == {"#": "1", "ada": "", "bo": ""}
     as_map(morning.ask("DAY.INIT", DAY))
     assert morning.map("STATUS", "ada")["punches"] == 1

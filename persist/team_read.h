@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading teams exactly, each with the line above it, from Redis itself: lua/team_read.lua. What is damaged
+ * is said so, never guessed. What one turn of the loop asks for goes to Redis as one call of the script,
+ * which reads a node above many of them once; many teams take as many calls as the script's bound asks for.
+ * Each call sees the tree at one instant. */
+#ifndef PERSIST_TEAM_READ_H
+#define PERSIST_TEAM_READ_H
+
+#include <stdbool.h>
+
+#include "persist/redis.h"
+
+struct team_reads;
+
+struct team_reads *team_reads_new(struct redis *redis);
+/* After the link has been freed. */
+void team_reads_free(struct team_reads *r);
+
+/* Ids of one read. */
+#define TEAM_READ_MAX 100
+
+struct team_ancestor {
+	struct bytes id, name, manager, state; /* all but id only where names were asked for */
+};
+
+struct team_node {
+	bool known;
+	char refused; /* when not known: 'P' there is no such team, 'C' the tree above it is damaged */
+	struct bytes id, parent, name, manager, state; /* parent "" = a root; all but id only when known */
+	int64_t sub, version;
+	int64_t joined;    /* how many have joined it */
+	int64_t employees; /* how many are at home in it; 0 when that was not asked for */
+	size_t ancestor_count;
+	const struct team_ancestor *ancestors; /* nearest first */
+};
+
+/* One node for each id in their order; all is valid until the callback returns. `last` is the id of the
+ * newest entry of the organisation's journal, for tree_sync(). Or error is the text for the client, and there
+ * are no nodes. Called once, never before the sender has returned. */
+typedef void (*team_read_cb)(
+	const struct team_node *nodes, size_t count, struct bytes last, const char *error, void *arg);
+
+/* At most TEAM_READ_MAX ids. Of the nodes above them only the ids are told. */
+enum redis_sent team_read_send(struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb,
+	void *arg) __attribute__((warn_unused_result));
+/* The same with `employees`. */
+enum redis_sent team_read_counted(struct team_reads *r, const struct bytes *ids, size_t count,
+	team_read_cb cb, void *arg) __attribute__((warn_unused_result));
+/* The same with all there is of the nodes above. */
+enum redis_sent team_read_named(struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb,
+	void *arg) __attribute__((warn_unused_result));
+/* The same, named or not, and behind the nodes of the ids the employee's home, then the teams that he has
+ * joined, in no order; no nodes at all when there is no such employee. */
+enum redis_sent team_read_of(struct team_reads *r, struct bytes employee, bool named, const struct bytes *ids,
+	size_t count, team_read_cb cb, void *arg) __attribute__((warn_unused_result));
+
+/* Appends the ids from the root to the node, joined by ':'. */
+void team_node_path(struct buf *out, const struct team_node *node);
+
+#endif

@@ -71,21 +71,25 @@ int cli_print_help(const char *name);
 
 /* Subcommands, one file each or one per family. */
 int cmd_call(int argc, char **argv, const struct cli_options *options);
+int cmd_check(int argc, char **argv, const struct cli_options *options);
 int cmd_checkin(int argc, char **argv, const struct cli_options *options);
 int cmd_close(int argc, char **argv, const struct cli_options *options);
 int cmd_day(int argc, char **argv, const struct cli_options *options);
 int cmd_employee(int argc, char **argv, const struct cli_options *options);
+int cmd_export(int argc, char **argv, const struct cli_options *options);
 int cmd_failures(int argc, char **argv, const struct cli_options *options);
 int cmd_help(int argc, char **argv, const struct cli_options *options);
 int cmd_import(int argc, char **argv, const struct cli_options *options);
 int cmd_info(int argc, char **argv, const struct cli_options *options);
 int cmd_init(int argc, char **argv, const struct cli_options *options);
+int cmd_jobs(int argc, char **argv, const struct cli_options *options);
 int cmd_parked(int argc, char **argv, const struct cli_options *options);
 int cmd_replay(int argc, char **argv, const struct cli_options *options);
 int cmd_roll(int argc, char **argv, const struct cli_options *options);
 int cmd_status(int argc, char **argv, const struct cli_options *options);
 int cmd_subscribe(int argc, char **argv, const struct cli_options *options);
 int cmd_team(int argc, char **argv, const struct cli_options *options);
+int cmd_tree(int argc, char **argv, const struct cli_options *options);
 int cmd_watch(int argc, char **argv, const struct cli_options *options);
 
 #endif

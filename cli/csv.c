@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/buf.h"
 #include "base/mem.h"
 
 enum csv_state {
@@ -232,4 +232,21 @@ int csv_end(struct csv *c)
 		return refuse(c, c->quote, "the quote that opens here is never closed");
 	bool at_start = c->state == CSV_FIELD && c->count == 0;
 	return at_start ? 0 : end_record(c);
+}
+
+void csv_put(struct buf *out, struct bytes field)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < field.n; i++)
+		quoted = quoted || memchr("\",\r\n", field.p[i], 4) != NULL;
+	if (quoted)
+		buf_add_char(out, '"');
+	for (size_t i = 0; i < field.n; i++) {
+		if (field.p[i] == '"')
+			buf_add_char(out, '"');
+		buf_add_char(out, field.p[i]);
+	}
+	if (quoted)
+		buf_add_char(out, '"');
 }

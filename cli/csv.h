@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A streaming CSV reader (RFC 4180): bytes go in by pieces of any size, records come out by callback. Fields
- * are separated by ',', may be quoted with '"' ('""' inside is one quote, line ends inside are data), lines
- * end in LF or CRLF, a UTF-8 byte order mark at the start is dropped, blank lines are skipped. A malformed
- * record is reported once and skipped to the end of its line; the reading goes on. Memory is one record. */
+/* CSV as in RFC 4180. The reader streams: bytes go in by pieces of any size, records come out by callback.
+ * Fields are separated by ',', may be quoted with '"' ('""' inside is one quote, line ends inside are data),
+ * lines end in LF or CRLF, a UTF-8 byte order mark at the start is dropped, blank lines are skipped. A
+ * malformed record is reported once and skipped to the end of its line; the reading goes on. Memory is one
+ * record. */
 #ifndef CLI_CSV_H
 #define CLI_CSV_H
 
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/bytes.h"
 
 #define CSV_MAX_FIELDS 64
@@ -36,5 +38,8 @@ void csv_free(struct csv *c);
 int csv_feed(struct csv *c, const char *data, size_t n) __attribute__((warn_unused_result));
 /* The input ends: a last line without its end still counts. */
 int csv_end(struct csv *c) __attribute__((warn_unused_result));
+
+/* Adds a field as it is written: in quotes where it has to be. */
+void csv_put(struct buf *out, struct bytes field);
 
 #endif

@@ -10,18 +10,62 @@
 #include "cli/options.h"
 #include "cli/text.h"
 
+static const char help_import[] =
+	"The first line names the columns, in any order: kind, id, parent, name, manager, state.\n"
+	"  department  parent is the department above (empty: none); state is empty or retired\n"
+	"  employee    parent is the home department (empty: none yet)\n"
+	"  member      parent is a team that the employee has joined besides\n"
+	"Parents may come after their children. `-` reads stdin.\n"
+	"  --dry-run        check the file, send nothing\n"
+	"  --whole          leave out a whole tree of the file when a department in it is wrong\n"
+	"  --window N       commands under way at once, 1 to 1000 (512)\n"
+	"  --retry SECONDS  give up after so long without progress (60)\n"
+	"A department that fails fails with all below it. Running it again does no harm. Exit code 1\n"
+	"when a line failed; each is on stderr with its number.\n";
+
+static const char help_watch[] = "Straight from RabbitMQ, by a queue that is gone with this command.\n"
+				 "  --what LIST  as for subscribe\n"
+				 "  --only-here  without the departments below\n"
+				 "  --limit N    end after so many notices\n";
+
+static const char help_subscribe[] =
+	"Makes the queue muster.sub.NAME and binds it to the notices of DEPT and all below. What its\n"
+	"consumer rejects comes again later, and is parked after the last try.\n"
+	"  --what LIST    of in, out, late, absent, withdrawn, closed, digest (all of these), and team\n"
+	"                 (changes of the tree), such as late,absent\n"
+	"  --only-here    without the departments below\n"
+	"  --unsubscribe  remove the queue with what is in it\n"
+	"Once more with others adds to what it gets.\n";
+
+static const char help_team[] =
+	"  get ID                     what it is and where it stands\n"
+	"  add ID|* PARENT|-          a new one, `*` with an id made for it [--name NAME] [--manager ID]\n"
+	"  rename ID NAME\n"
+	"  manager ID EMPLOYEE|-      who heads it, `-` for no one\n"
+	"  move ID PARENT|-           with all below it\n"
+	"  remove ID                  refused while something is in it, but with one of\n"
+	"                               --cascade  all below goes too\n"
+	"                               --lift     those below come to its parent\n"
+	"                               --retire   it stays, out of use\n"
+	"  restore ID                 a retired one is in use again\n"
+	"  children ID|- [--all]      those directly below (`-`: at the top), with --all retired ones too\n"
+	"  path ID                    the ids from the top to it\n"
+	"  ancestors ID               those above it, the top first\n"
+	"  count ID                   how many teams and people are below\n"
+	"  members ID [--subtree]     its people\n"
+	"  join ID EMPLOYEE, leave ID EMPLOYEE\n"
+	"  of EMPLOYEE                his teams, each with its line\n"
+	"  supervisors EMPLOYEE       the managers above him, nearest first\n"
+	"Changes of a team but join and leave take\n"
+	"  --if-version N             only when that is its version\n"
+	"  --dry-run                  say whether it may be, and how much it would touch\n";
+
 const struct cli_command cli_commands[] = {
-	{"import", "load departments and employees from a CSV file",
-		"FILE|- [--dry-run] [--window N] [--retry SECONDS]",
-		"The first line names the columns, in any order: kind, id, parent, name, manager. kind is\n"
-		"`department` or `employee`; parent is the department above (empty: none) or the home\n"
-		"department (empty: none yet). Parents may come after their children. `-` reads stdin.\n"
-		"  --dry-run        check the file, send nothing\n"
-		"  --window N       commands under way at once, 1 to 1000 (512)\n"
-		"  --retry SECONDS  give up after so long without progress (60)\n"
-		"Running it again does no harm. Exit code 1 when a line failed; each is on stderr with its "
-		"number.\n",
-		cmd_import, 0},
+	{"import", "load departments, employees and members from a CSV file",
+		"FILE|- [--dry-run] [--whole] [--window N] [--retry SECONDS]", help_import, cmd_import, 0},
+	{"export", "write all of it, or what is below a team, as such a file", "[FILE|-] [ID]",
+		"The same organisation gives the same bytes. FILE takes its name when it is complete.\n",
+		cmd_export, 0},
 	{"status", "an employee's day", "ID [--day DATE]", NULL, cmd_status, 0},
 	{"roll", "the people of a department and their day",
 		"DEPT [--day DATE] [--state STATE] [--subtree] [--count]",
@@ -58,26 +102,25 @@ const struct cli_command cli_commands[] = {
 		"  --body     with their text\n",
 		cmd_parked, 0},
 	{"replay", "send parked notices again", "[MESSAGE-ID] [--limit N]", NULL, cmd_replay, 0},
-	{"watch", "notices of a department as they come", "DEPT [--only-here] [--limit N]",
-		"Straight from RabbitMQ, by a queue that is gone with this command.\n"
-		"  --only-here  without the departments below\n"
-		"  --limit N    end after so many notices\n",
-		cmd_watch, 0},
+	{"watch", "notices of a department as they come", "DEPT [--what LIST] [--only-here] [--limit N]",
+		help_watch, cmd_watch, 0},
 	{"subscribe", "a lasting queue of notices for a program of yours",
-		"NAME DEPT [--what LIST] [--only-here] [--unsubscribe]",
-		"Makes the queue muster.sub.NAME and binds it to the notices of DEPT and all below. What "
-		"its\n"
-		"consumer rejects comes again later, and is parked after the last try.\n"
-		"  --what LIST    of in, out, late, absent, withdrawn, closed, digest (all), such as "
-		"late,absent\n"
-		"  --only-here    without the departments below\n"
-		"  --unsubscribe  remove the queue with what is in it\n"
-		"Once more with others adds to what it gets.\n",
-		cmd_subscribe, 0},
+		"NAME DEPT [--what LIST] [--only-here] [--unsubscribe]", help_subscribe, cmd_subscribe, 0},
 	{"employee", "one employee", "get ID | set ID [--dept DEPT] [--name NAME] | move ID DEPT | remove ID",
 		NULL, cmd_employee, 0},
-	{"team", "one department", "get ID | add ID PARENT|- [--name NAME] [--manager ID]", NULL, cmd_team,
-		0},
+	{"team", "one team: the change or the question that VERB names", "VERB ARGUMENT… [OPTION…]",
+		help_team, cmd_team, 0},
+	{"tree", "draw the tree, or what is below a team", "[ID] [--depth N] [--all]",
+		"  --depth N  so many levels\n"
+		"  --all      retired teams too\n",
+		cmd_tree, 0},
+	{"jobs", "big changes of the tree that are under way", "[list|cancel JOB]",
+		"A job can be cancelled as long as its phase is prepare.\n", cmd_jobs, 0},
+	{"check", "look for damage in the tree, and repair it", "[--repair [--truth]]",
+		"  --repair  what is derived is made right again\n"
+		"  --truth   orphans and circles go to a team lost-found\n"
+		"Exit code 1 when something found is not repaired.\n",
+		cmd_check, 0},
 	{"info", "what the daemon says of itself", "[SECTION]", NULL, cmd_info, 0},
 	{"call", "send any command and print its reply", "COMMAND [ARGUMENT…]",
 		"Common options stand before COMMAND; all behind it is sent as it is.\n", cmd_call,

@@ -13,9 +13,9 @@
 
 #define CHUNK 65536
 
-enum column { COL_KIND, COL_ID, COL_PARENT, COL_NAME, COL_MANAGER, COL_COUNT };
+enum column { COL_KIND, COL_ID, COL_PARENT, COL_NAME, COL_MANAGER, COL_STATE, COL_COUNT };
 
-static const char *const column_names[COL_COUNT] = {"kind", "id", "parent", "name", "manager"};
+static const char *const column_names[COL_COUNT] = {"kind", "id", "parent", "name", "manager", "state"};
 
 struct rows {
 	const struct rows_events *events;
@@ -35,9 +35,16 @@ static int find_column(struct bytes name)
 	return -1;
 }
 
+static int line_fault(struct rows *r, uint64_t line, const char *message)
+{
+	struct row row = {.line = line, .kind = ROW_UNKNOWN};
+
+	return r->events->error(&row, message, r->arg);
+}
+
 static int head_fault(struct rows *r, uint64_t line, const char *message)
 {
-	int result = r->events->error(line, ROW_UNKNOWN, message, r->arg);
+	int result = line_fault(r, line, message);
 	return result != 0 ? result : ROWS_NO_HEAD;
 }
 
@@ -51,7 +58,8 @@ static int read_head(struct rows *r, const struct csv_record *record)
 		int column = find_column(record->fields[i]);
 		if (column < 0 || r->at[column] >= 0) {
 			snprintf(message, sizeof(message),
-				"column %zu of the head line is %s: expected kind, id, parent, name, manager",
+				"column %zu of the head line is %s: expected kind, id, parent, name, "
+				"manager, state",
 				i + 1, column < 0 ? "not known" : "there twice");
 			return head_fault(r, record->line, message);
 		}
@@ -69,31 +77,46 @@ static struct bytes field(const struct rows *r, const struct csv_record *record,
 	return r->at[column] >= 0 ? record->fields[r->at[column]] : BYTES_LIT("");
 }
 
-/* NULL when the row is fine. */
-static const char *fault_of(const struct row *row)
+/* What is wrong with the texts that a row of this kind has; NULL when nothing is. */
+static const char *fault_of_texts(const struct row *row)
 {
 	static const char *const department_id = "id: expected 1 to 64 letters, digits, '_', '-'";
 	static const char *const employee_id = "id: expected 1 to 64 letters, digits, '_', '-', '.', '@'";
 
-	if (row->kind == ROW_UNKNOWN)
-		return "kind: expected department or employee";
 	if (row->kind == ROW_DEPARTMENT ? !id_valid(row->id) : !person_id_valid(row->id))
 		return row->kind == ROW_DEPARTMENT ? department_id : employee_id;
 	if (row->parent.n > 0 && !id_valid(row->parent))
 		return "parent: expected the id of a department, or nothing";
 	if (!name_valid(row->name))
 		return "name: expected UTF-8 text of at most 255 bytes without control characters";
-	if (row->kind == ROW_EMPLOYEE && row->manager.n > 0)
-		return "manager: belongs to a department, not to an employee";
 	if (row->manager.n > 0 && !person_id_valid(row->manager))
 		return "manager: expected the id of an employee, or nothing";
 	return NULL;
+}
+
+/* NULL when the row is fine. */
+static const char *fault_of(const struct row *row, struct bytes state)
+{
+	if (row->kind == ROW_UNKNOWN)
+		return "kind: expected department, employee or member";
+	if (row->kind != ROW_DEPARTMENT && row->manager.n > 0)
+		return "manager: belongs to a department";
+	if (row->kind != ROW_DEPARTMENT && state.n > 0)
+		return "state: belongs to a department";
+	if (state.n > 0 && !row->retired && !bytes_is_word(state, "active"))
+		return "state: expected active, retired, or nothing";
+	if (row->kind == ROW_MEMBER && row->parent.n == 0)
+		return "parent: expected the team that the employee is a member of";
+	if (row->kind == ROW_MEMBER && row->name.n > 0)
+		return "name: belongs to a department or an employee";
+	return fault_of_texts(row);
 }
 
 static enum row_kind kind_of(struct bytes text)
 {
 	return bytes_is_word(text, "department") ? ROW_DEPARTMENT
 	       : bytes_is_word(text, "employee") ? ROW_EMPLOYEE
+	       : bytes_is_word(text, "member")   ? ROW_MEMBER
 						 : ROW_UNKNOWN;
 }
 
@@ -107,7 +130,7 @@ static int on_record(const struct csv_record *record, void *arg)
 	if (record->count != r->width) {
 		snprintf(message, sizeof(message), "expected %zu fields as in the head line, found %zu",
 			r->width, record->count);
-		return r->events->error(record->line, ROW_UNKNOWN, message, r->arg);
+		return line_fault(r, record->line, message);
 	}
 	struct row row = {
 		.line = record->line,
@@ -118,9 +141,11 @@ static int on_record(const struct csv_record *record, void *arg)
 		.name = field(r, record, COL_NAME),
 		.manager = field(r, record, COL_MANAGER),
 	};
-	const char *fault = fault_of(&row);
+	struct bytes state = field(r, record, COL_STATE);
+	row.retired = bytes_is_word(state, "retired");
+	const char *fault = fault_of(&row, state);
 	if (fault != NULL)
-		return r->events->error(row.line, row.kind, fault, r->arg);
+		return r->events->error(&row, fault, r->arg);
 	return r->events->row(&row, r->arg);
 }
 
@@ -128,8 +153,7 @@ static int on_error(uint64_t line, const char *message, void *arg)
 {
 	struct rows *r = arg;
 
-	return r->head_seen ? r->events->error(line, ROW_UNKNOWN, message, r->arg)
-			    : head_fault(r, line, message);
+	return r->head_seen ? line_fault(r, line, message) : head_fault(r, line, message);
 }
 
 static int feed_all(struct rows *r, struct csv *csv, int fd, off_t at, char *chunk)

@@ -4,25 +4,27 @@
 #ifndef CLI_ROWS_H
 #define CLI_ROWS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/bytes.h"
 
-enum row_kind { ROW_DEPARTMENT, ROW_EMPLOYEE, ROW_UNKNOWN };
+enum row_kind { ROW_DEPARTMENT, ROW_EMPLOYEE, ROW_MEMBER, ROW_UNKNOWN };
 
 struct row {
 	uint64_t line;
 	uint64_t offset; /* bytes of the file that were read before, about */
 	enum row_kind kind;
 	struct bytes id, parent, name, manager; /* empty when not given */
+	bool retired;
 };
 
 /* Anything but 0 stops the reading. */
 struct rows_events {
 	int (*row)(const struct row *row, void *arg);
-	/* `kind` as far as it is known. */
-	int (*error)(uint64_t line, enum row_kind kind, const char *message, void *arg);
+	/* Line and kind are set, the texts as far as they are known. */
+	int (*error)(const struct row *row, const char *message, void *arg);
 };
 
 /* What rows_read() returns besides what a callback returned. */

@@ -118,7 +118,7 @@ static bool concerns_all(const char *error)
 	       begins_with(error, "ERR unknown command");
 }
 
-static void finish_head(struct sender *s, const char *error)
+static void finish_head(struct sender *s, const redisReply *reply)
 {
 	struct item item = *item_at(s, 0);
 
@@ -128,7 +128,7 @@ static void finish_head(struct sender *s, const char *error)
 	s->progress_us = clock_mono_us();
 	s->wait_ms = WAIT_FIRST_MS;
 	redisFreeCommand(item.command);
-	s->config.done(item.tag, item.line, error, s->config.arg);
+	s->config.done(item.tag, item.line, reply, s->config.arg);
 }
 
 static int take_reply(struct sender *s, const redisReply *reply)
@@ -136,7 +136,7 @@ static int take_reply(struct sender *s, const redisReply *reply)
 	const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : NULL;
 
 	if (error == NULL || !(conn_is_temporary(error) || concerns_all(error))) {
-		finish_head(s, error);
+		finish_head(s, reply);
 		return CLI_OK;
 	}
 	if (concerns_all(error)) {

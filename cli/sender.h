@@ -9,14 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <hiredis/hiredis.h>
+
 #include "cli/cli.h"
 
 #define SENDER_MAX_WINDOW 1000
 
 struct sender;
 
-/* One command is decided: `error` is NULL, or what the server said. */
-typedef void (*sender_done)(void *tag, uint64_t line, const char *error, void *arg);
+/* One command is decided by its reply, which may be an error. */
+typedef void (*sender_done)(void *tag, uint64_t line, const redisReply *reply, void *arg);
 
 struct sender_config {
 	const struct cli_options *options;

@@ -7,67 +7,25 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/mem.h"
+#include "cli/bindings.h"
 #include "cli/broker.h"
 #include "cli/cli.h"
 
 #define QUEUE_PREFIX "muster.sub."
-#define KEY_MAX      (ID_MAX + 32)
-
-static const char *const whats[] = {"in", "out", "late", "absent", "withdrawn", "closed", "digest"};
 
 struct subscription {
 	const struct cli_options *options;
 	char queue[sizeof(QUEUE_PREFIX) + ID_MAX];
-	char key[ARRAY_LEN(whats)][KEY_MAX];
-	const char *keys[ARRAY_LEN(whats)];
-	size_t count;
+	struct bindings bindings;
 	bool remove;
 };
-
-static void add_key(struct subscription *s, const char *what, const char *dept, bool only_here)
-{
-	snprintf(s->key[s->count], KEY_MAX, "attendance.%s.%s%s", what, dept, only_here ? "" : ".#");
-	s->keys[s->count] = s->key[s->count];
-	s->count++;
-}
-
-static const char *find_what(struct bytes word)
-{
-	for (size_t i = 0; i < ARRAY_LEN(whats); i++) {
-		if (bytes_eq(word, bytes_of(whats[i])))
-			return whats[i];
-	}
-	return NULL;
-}
-
-/* One key for each word of a list such as "late,absent", or one for all. False for an unknown word or too
- * many. */
-static bool add_keys(struct subscription *s, const char *list, const char *dept, bool only_here)
-{
-	if (list == NULL) {
-		add_key(s, "*", dept, only_here);
-		return true;
-	}
-	while (s->count < ARRAY_LEN(whats)) {
-		struct bytes word = {list, strcspn(list, ",")};
-		const char *what = find_what(word);
-		if (what == NULL)
-			return false;
-		add_key(s, what, dept, only_here);
-		if (list[word.n] == '\0')
-			return true;
-		list += word.n + 1;
-	}
-	return false;
-}
 
 static void print_json(const struct subscription *s)
 {
 	json_t *keys = json_array();
 
-	for (size_t i = 0; i < s->count; i++)
-		json_array_append_new(keys, json_string(s->keys[i]));
+	for (size_t i = 0; i < s->bindings.count; i++)
+		json_array_append_new(keys, json_string(s->bindings.keys[i]));
 	json_t *all = json_pack("{s:s, s:b, s:o}", "queue", s->queue, "removed", s->remove, "keys", keys);
 	json_dumpf(all, stdout, JSON_COMPACT);
 	putchar('\n');
@@ -87,8 +45,8 @@ static void on_ready(void *arg, const char *queue)
 		return;
 	}
 	printf("Queue %s gets", queue);
-	for (size_t i = 0; i < s->count; i++)
-		printf("%s %s", i > 0 ? "," : "", s->keys[i]);
+	for (size_t i = 0; i < s->bindings.count; i++)
+		printf("%s %s", i > 0 ? "," : "", s->bindings.keys[i]);
 	puts(".");
 }
 
@@ -96,8 +54,8 @@ static int subscribe(struct subscription *s)
 {
 	struct broker_visit visit = {.task = s->remove ? CONSUMER_REMOVE : CONSUMER_MAKE,
 		.queue = s->queue,
-		.keys = s->keys,
-		.key_count = s->count,
+		.keys = s->bindings.keys,
+		.key_count = s->bindings.count,
 		.ready = on_ready,
 		.arg = s};
 
@@ -128,8 +86,7 @@ int cmd_subscribe(int argc, char **argv, const struct cli_options *options)
 	if (words == 2 && !id_valid(bytes_of(argv[optind + 1])))
 		return cli_usage("subscribe", "%s is not the id of a department", argv[optind + 1]);
 	snprintf(s.queue, sizeof(s.queue), QUEUE_PREFIX "%s", argv[optind]);
-	if (!s.remove && !add_keys(&s, what, argv[optind + 1], only_here))
-		return cli_usage("subscribe",
-			"--what takes in, out, late, absent, withdrawn, closed, digest, with commas between");
+	if (!s.remove && !bindings_make(&s.bindings, what, argv[optind + 1], only_here))
+		return cli_usage("subscribe", "--what takes %s, with commas between", bindings_words);
 	return subscribe(&s);
 }

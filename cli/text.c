@@ -6,10 +6,18 @@
 #include <string.h>
 #include <wchar.h>
 
+static bool utf8;
+
 void text_init(void)
 {
-	if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+	utf8 = setlocale(LC_CTYPE, "") != NULL && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	if (!utf8)
 		setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+bool text_is_utf8(void)
+{
+	return utf8;
 }
 
 /* The next character: its bytes, and its columns, -1 when it can't be shown. */

@@ -8,13 +8,12 @@
 
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "cli/bindings.h"
 #include "cli/broker.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/when.h"
-
-#define KEY_MAX (ID_MAX + 32)
 
 struct watch {
 	const struct cli_options *options;
@@ -158,15 +157,17 @@ static void on_ready(void *arg, const char *queue)
 
 int cmd_watch(int argc, char **argv, const struct cli_options *options)
 {
-	static const struct option own[] = {
+	static const struct option own[] = {{"what", required_argument, NULL, 'w'},
 		{"only-here", no_argument, NULL, 'o'}, {"limit", required_argument, NULL, 'l'}, {0}};
 	struct watch w = {.options = options};
-	char key[KEY_MAX];
-	const char *const keys[] = {key};
+	struct bindings bindings;
+	const char *what = NULL;
 
 	for (int c; (c = getopt_long(argc, argv, "", own, NULL)) != -1;) {
 		if (c == 'o')
 			w.only_here = true;
+		else if (c == 'w')
+			what = optarg;
 		else if (c != 'l')
 			return cli_bad_option("watch");
 		else if (!bytes_to_i64(bytes_of(optarg), &w.left) || w.left < 1)
@@ -175,10 +176,11 @@ int cmd_watch(int argc, char **argv, const struct cli_options *options)
 	if (argc - optind != 1 || !id_valid(bytes_of(argv[optind])))
 		return cli_usage("watch", "expected the id of one department");
 	w.dept = argv[optind];
-	snprintf(key, sizeof(key), "attendance.*.%s%s", w.dept, w.only_here ? "" : ".#");
+	if (!bindings_make(&bindings, what, w.dept, w.only_here))
+		return cli_usage("watch", "--what takes %s, with commas between", bindings_words);
 	struct broker_visit visit = {.task = CONSUMER_READ,
-		.keys = keys,
-		.key_count = 1,
+		.keys = bindings.keys,
+		.key_count = bindings.count,
 		.ready = on_ready,
 		.notice = on_notice,
 		.arg = &w};

@@ -47,10 +47,11 @@ def fixture_morning(make_muster):
 
 def test_import_can_be_repeated(morning, cli_for, company):
     cli = cli_for(morning)
-    for _ in range(2):
+    for created in (3, 0):
         result = cli("import", company, "--json")
         assert result.code == 0, result.err
-        assert result.row["departments"] == {"sent": 3, "ok": 3, "failed": 0}
+        assert result.row["departments"] == {"sent": 3, "ok": 3, "failed": 0, "created": created,
+                                             "unchanged": 3 - created}
         assert result.row["employees"] == {"sent": 4, "ok": 4, "failed": 0}
     assert morning.map("TEAM.GET", "lab")["path"] == "hq:research:lab"
     assert morning.map("EMPLOYEE.GET", "bo") == {"id": "bo", "name": "王小明", "dept": "lab"}

@@ -267,18 +267,201 @@ def test_close_has_a_limit_and_tells_failed_rows(run):
         assert run(server.port, "close", "2026-11-30").code == 0
 
 
+# --- the tree ---------------------------------------------------------------------------------------------------
+
+def page(cursor, *rows):
+    return b"*2\r\n$%d\r\n%s\r\n*%d\r\n" % (len(cursor), cursor.encode(), len(rows)) + b"".join(rows)
+
+
+def team(key, depth, listed, **fields):
+    return flat(**{"id": key, "name": key, "depth": depth, "manager": "", "state": "active", "descendants": listed,
+                   "listed": listed, **fields})
+
+
+def test_tree_is_drawn_page_by_page(run):
+    """Nothing is held back: the corner of the last of many is known when it comes, pages later."""
+    pages = {"": page("a:a1", team("a", 1, 1), team("a1", 2, 0)), "a:a1": page("b", team("b", 1, 0, name=b"\x1b[1mB")),
+             "b": page("", team("c", 1, 2), team("c1", 2, 1, manager="ann"), team("c11", 3, 0))}
+
+    def answer(words):
+        if words[0] == "TEAM.DESCENDANTS":
+            return pages[words[words.index("CURSOR") + 1] if "CURSOR" in words else ""]
+        if words[0] == "TEAM.CHILDREN":
+            return page("", team("a", 1, 1), team("b", 1, 0), team("c", 1, 2))
+        return team("top", 0, 6)
+
+    with Canned(answer) as server:
+        result = run(server.port, "tree", "top", "--depth", "3")
+        assert result.out.splitlines() == [
+            "top  (6 below)", "|-- a  (1 below)", "|   `-- a1", "|-- b  ?[1mB", "`-- c  (2 below)",
+            "    `-- c1  ann  (1 below)", "        `-- c11"]
+        assert server.asked[2] == ["TEAM.DESCENDANTS", "top", "DEPTH", "3", "DETAIL", "COUNT", "500"]
+        assert "└── c  (2 below)" in run(server.port, "tree", "top", env={"LC_ALL": "C.UTF-8"}).out
+        assert [row["id"] for row in run(server.port, "tree", "top", "--json").rows] == [
+            "top", "a", "a1", "b", "c", "c1", "c11"]
+
+
+def test_long_changes_show_how_far_they_are(tmp_path):
+    """TEAM.MOVE is answered when its job has ended; meanwhile TEAM.JOBS gives the progress."""
+    looked = threading.Semaphore(0)
+
+    def answer(words):
+        if words[0] == "TEAM.MOVE":
+            assert all(looked.acquire(timeout=20) for _ in range(2))
+            return b"+OK\r\n"
+        looked.release()
+        jobs = [flat(job="7", op="move", team="other", done=1, total=9),
+                flat(job="8", op="move", team="D1", done=50, total=200)]
+        return b"*%d\r\n" % len(jobs) + b"".join(jobs)
+
+    with Canned(answer) as server:
+        cli = Cli(server.port, tmp_path, Muster.build())
+        reader, writer = pty.openpty()
+        done = subprocess.run(cli.command("team", "move", "D1", "D2", "--timeout", "0.1"), stdout=subprocess.PIPE,
+                              stderr=writer, check=True, timeout=30, env=cli.environment({}))
+        os.close(writer)
+        drawn = os.read(reader, 65536).decode()
+        os.close(reader)
+    assert done.stdout == b"OK\n" and "changing [######..................]  25%  50 departments" in drawn
+
+
+def test_long_change_of_a_server_that_hangs_is_3(run):
+    with Canned(lambda _: b"") as server:
+        result = run(server.port, "team", "move", "D1", "D2", "--timeout", "0.3")
+    assert result.code == 3 and "no answer" in result.err
+
+
+def checked(state, findings, repaired):
+    item = flat(code="DSMISS", id="4", detail="1", repaired=repaired)
+    fields = flat(state=state, keys=100, nodes=20, findings=findings, repaired=repaired).split(b"\r\n", 1)[1]
+    return (b"*14\r\n" + fields + b"$5\r\ncodes\r\n" + flat(DSMISS=findings) + b"$5\r\nitems\r\n*1\r\n" + item)
+
+
+def test_check_is_waited_for(run):
+    replies = iter([checked("running", 1, 0), checked("done", 2, 1), checked("done", 1, 1), checked("done", 2, 2)])
+    with Canned(lambda _: next(replies)) as server:
+        result = run(server.port, "check")
+        assert result.code == 1 and result.out.splitlines() == [
+            "checked      20 departments, 100 keys", "findings     2, 1 repaired", "             DSMISS 2",
+            "CODE    ID  REPAIRED  DETAIL", "DSMISS  4          1  1", "and 1 more"]
+        assert run(server.port, "check", "--repair").code == 0
+        row = run(server.port, "check", "--repair", "--truth", "--json").row
+        assert row["codes"] == {"DSMISS": 2} and row["items"][0]["id"] == "4"
+    assert server.asked == [["TEAM.CHECK"]] * 2 + [["TEAM.CHECK", "REPAIR"], ["TEAM.CHECK", "REPAIR", "TRUTH"]]
+
+
+def test_export_that_fails_leaves_no_file(run, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("before", encoding="utf-8")
+
+    def answer(words):
+        return page("", team("a", 1, 0)) if words[0] == "TEAM.DESCENDANTS" else b"-UNAVAILABLE redis\r\n"
+
+    with Canned(answer) as server:
+        result = run(server.port, "export", target)
+    assert result.code == 1 and "UNAVAILABLE" in result.err
+    assert target.read_text(encoding="utf-8") == "before" and not list(tmp_path.glob("*.part"))
+
+
+def test_employee_who_goes_during_an_export_is_left_out(run):
+    def answer(words):
+        if words[0] == "TEAM.DESCENDANTS":
+            return page("", team("a", 1, 0))
+        if words[0] == "TEAM.MEMBERS":
+            more = "CURSOR" in words
+            return page("" if more else "2", *(b"$2\r\ne%d\r\n" % n for n in ([2, 4] if more else [3, 2, 1])))
+        if words[1] == "e3":
+            return b"-UNKNOWN no such employee\r\n"
+        return flat(id=words[1], name="N", dept="a" if words[1] != "e1" else "b")
+
+    with Canned(answer) as server:
+        result = run(server.port, "export")
+    assert result.out.splitlines() == ["kind,id,parent,name,manager,state", "department,a,,a,,", "employee,e2,a,N,,",
+                                       "employee,e4,a,N,,", "member,e1,a,,,"]
+
+
+def test_export_does_not_ask_each_team_of_an_empty_branch(run):
+    """A big branch is asked for anybody at all, page by page; when there is nobody its teams are passed over."""
+    teams = [team("a", 1, 150), team("a1", 2, 120), team("a11", 3, 0), team("b", 1, 150), team("b1", 2, 0)]
+
+    def answer(words):
+        if words[0] == "TEAM.DESCENDANTS":
+            return page("", *teams)
+        if words[0] == "EMPLOYEE.GET":
+            return flat(id=words[1], name="", dept="b")
+        empty_page = page("" if "CURSOR" in words else "1")
+        return page("", b"$2\r\ne1\r\n") if words[1] == "b" else page("") if words[1] == "b1" else empty_page
+
+    with Canned(answer) as server:
+        result = run(server.port, "export")
+    assert result.out.splitlines()[-1] == "employee,e1,b,,,"
+    assert [words[1:3] for words in server.asked if words[0] == "TEAM.MEMBERS"] == [
+        ["a", "SUBTREE"], ["a", "SUBTREE"], ["b", "SUBTREE"], ["b", "COUNT"], ["b1", "COUNT"]]
+
+
 # --- import ----------------------------------------------------------------------------------------------------
 
-def test_parents_first_then_employees(run, people):
-    name = people("\ufeff" + HEAD.replace("\n", "\r\n") + "employee,E1,D2,\"Lovelace, Ada\",\r\n"
-                  "department,D2,D1,Research,E1\r\ndepartment,D1,,Head,\r\nemployee,E2,,,\r\n")
-    with Canned(ok) as server:
+def empty(words):
+    """A server that knows no team yet and accepts everything."""
+    return b"-UNKNOWN no such department\r\n" if words[0] == "TEAM.GET" else b"+OK\r\n"
+
+
+def test_parents_first_then_people_then_states(run, people):
+    """Of a department whose parent was just made nothing has to be asked."""
+    name = people("\ufeffkind,id,parent,name,manager,state\r\n"
+                  "member,E2,D2,,,\r\nemployee,E1,D2,\"Lovelace, Ada\",,\r\n"
+                  "department,D2,D1,Research,E1,retired\r\ndepartment,D1,,Head,,active\r\nemployee,E2,,,,\r\n")
+    with Canned(empty) as server:
         result = run(server.port, "import", name)
     assert result.code == 0 and result.err == ""
-    assert server.asked == [["TEAM.ADD", "D1", "-", "NAME", "Head"],
+    assert server.asked == [["TEAM.GET", "D1"], ["TEAM.ADD", "D1", "-", "NAME", "Head"],
                             ["TEAM.ADD", "D2", "D1", "NAME", "Research", "MANAGER", "E1"],
-                            ["EMPLOYEE.SET", "E1", "DEPT", "D2", "NAME", "Lovelace, Ada"], ["EMPLOYEE.SET", "E2"]]
-    assert result.out.splitlines()[:2] == ["departments  2 sent, 2 ok, 0 failed", "employees    2 sent, 2 ok, 0 failed"]
+                            ["EMPLOYEE.SET", "E1", "DEPT", "D2", "NAME", "Lovelace, Ada"], ["EMPLOYEE.SET", "E2"],
+                            ["TEAM.JOIN", "D2", "E2"], ["TEAM.REMOVE", "D2", "RETIRE"]]
+    assert result.out.splitlines()[:3] == ["departments  2 created, 0 unchanged, 0 failed",
+                                           "employees    2 sent, 2 ok, 0 failed", "members      1 sent, 1 ok, 0 failed"]
+
+
+def test_what_is_there_is_not_added(run, people):
+    """The same: left alone. Another name: the server is to say what it thinks of it. What is retired already stays."""
+    name = people("kind,id,parent,name,state\ndepartment,D1,,Head,\ndepartment,D2,D1,Two,\ndepartment,D3,D1,,retired\n")
+    known = {"D1": flat(id="D1", parent="", name="Head", manager="", state="active"),
+             "D2": flat(id="D2", parent="D1", name="Other", manager="", state="active"),
+             "D3": flat(id="D3", parent="D1", name="D3", manager="", state="retired")}
+    with Canned(lambda words: known[words[1]] if words[0] == "TEAM.GET" else b"-EXISTS the id is taken\r\n") as server:
+        result = run(server.port, "import", name, "--json")
+    assert [words[:2] for words in server.asked] == [
+        ["TEAM.GET", "D1"], ["TEAM.GET", "D2"], ["TEAM.GET", "D3"], ["TEAM.ADD", "D2"]]
+    assert result.code == 1 and result.err == f"{name}:3: EXISTS the id is taken\n"
+    assert result.row["departments"] == {"sent": 3, "ok": 2, "failed": 1, "created": 0, "unchanged": 2}
+
+
+def test_whole_trees_or_nothing(run, people):
+    name = people(HEAD + "department,A,,,\ndepartment,A1,A,,\ndepartment,A2,A1,,E 1\n"
+                  "department,B,,,\ndepartment,B1,B,,\ndepartment,C,,,\ndepartment,C1,C,Same,\n"
+                  "department,C2,C,SAME,\nemployee,E1,A1,,\nemployee,E2,B1,,\n")
+    with Canned(empty) as server:
+        result = run(server.port, "import", name, "--whole")
+    lines = dict(line.removeprefix(name + ":").split(": ", 1) for line in result.err.splitlines())
+    left_out = "left out: something in its tree is wrong"
+    assert lines.pop("4").startswith("manager: ")
+    assert lines == {"2": left_out, "3": left_out, "7": left_out, "8": left_out,
+                     "10": "its department A1 of line 3 failed",
+                     "9": "the department C1 of line 8 has this name and the same parent"}
+    assert [words[:2] for words in server.asked if words[0] != "CONFIG"] == [
+        ["TEAM.GET", "B"], ["TEAM.ADD", "B"], ["TEAM.ADD", "B1"], ["EMPLOYEE.SET", "E2"]]
+    with Canned(empty) as server:
+        result = run(server.port, "import", people(HEAD + "department,A,,,\nrobot,R,,,\n"), "--whole")
+    assert result.code == 1 and server.asked == [] and "--whole" in result.err
+
+
+def test_duplicates(run, people):
+    """The same line again is no error; the same id with two parents is, in the later line."""
+    name = people(HEAD + "department,A,,,\ndepartment,B,,,\ndepartment,X,A,,\ndepartment,X,A,,\ndepartment,X,B,,\n")
+    with Canned(empty) as server:
+        result = run(server.port, "import", name, "--json")
+    assert result.code == 1 and result.err == f"{name}:6: this department is in line 4 already, and not the same\n"
+    assert result.row["duplicates"] == 1 and result.row["departments"]["created"] == 3
 
 
 def test_from_stdin(run):
@@ -292,10 +475,12 @@ def test_from_stdin(run):
 def test_each_failed_line_is_named_once(run, people):
     name = people(HEAD + "department,bad,,,\ndepartment,below,bad,,\nemployee,E1,below,,\nemployee,E2,bad,,\n"
                   "department,good,,,\nemployee,E3,good,,\nemployee,E 4,good,,\nemployee,E5,nowhere,,\n"
-                  "department,good,,,\ndepartment,x,y,,\ndepartment,y,x,,\nemployee,\"E\"6,,,\nrobot,R1,,,\n"
+                  "department,good,,Other,\ndepartment,x,y,,\ndepartment,y,x,,\nemployee,\"E\"6,,,\nrobot,R1,,,\n"
                   "employee,E7\n")
 
     def answer(words):
+        if words[0] == "TEAM.GET":
+            return empty(words)
         if words[1] == "bad":
             return b"-CONFLICT it is elsewhere\r\n"
         return b"-UNKNOWN no such department\r\n" if "nowhere" in words else b"+OK\r\n"
@@ -308,13 +493,13 @@ def test_each_failed_line_is_named_once(run, people):
     assert lines == {
         "2": "CONFLICT it is elsewhere", "3": "its parent bad of line 2 failed",
         "4": "its department below of line 3 failed", "5": "its department bad of line 2 failed",
-        "9": "UNKNOWN no such department", "10": "this department is in line 6 already",
+        "9": "UNKNOWN no such department", "10": "this department is in line 6 already, and not the same",
         "11": "this department is above itself", "12": "this department is above itself",
-        "13": "text behind the closing quote", "14": "kind: expected department or employee",
+        "13": "text behind the closing quote", "14": "kind: expected department, employee or member",
         "15": "expected 5 fields as in the head line, found 2"}
-    assert [words[1] for words in server.asked] == ["bad", "good", "E3", "E5"]
+    assert [words[1] for words in server.asked] == ["bad", "good", "bad", "good", "E3", "E5"]
     row = result.row
-    assert row["departments"] == {"sent": 2, "ok": 1, "failed": 5}
+    assert row["departments"] == {"sent": 2, "ok": 1, "failed": 5, "created": 1, "unchanged": 0}
     assert row["employees"] == {"sent": 2, "ok": 1, "failed": 4} and row["malformed"] == 3
 
 

@@ -64,6 +64,20 @@ def test_supervisor_consumer_py(example):
         consumer.communicate()
 
 
+def test_teams_py(example):
+    """The tree is drawn, the line of managers is named, and a team moves."""
+    muster = example.muster
+    assert muster.ask("TEAM.ADD", "store", "-", "NAME", "Store", "MANAGER", "bob") == "OK"
+    assert muster.ask("TEAM.ADD", "desk", "lab", "NAME", "Help desk") == "OK"
+    assert muster.ask("TEAM.JOIN", "store", "ada") == "OK"
+    said = [example("teams.py", *words).communicate(timeout=30)[0].splitlines()
+            for words in (("below", "hq"), ("line", "ada"), ("move", "lab", "store"), ("below", "store"))]
+    assert said == [["lab (lab)", "  Help desk (desk)"],
+                    ["home:   lab (nobody), hq (nobody)", "member: Store (bob)"],
+                    ["hq:lab: 2 teams, 1 people, 1 supervisors at once", "now store:lab"],
+                    ["lab (lab)", "  Help desk (desk)"]]
+
+
 def test_report_sql(example, stores):
     """Every statement runs, on the tables as the daemon made them."""
     text = "\n".join(line for line in (EXAMPLES / "report.sql").read_text(encoding="utf-8").splitlines()

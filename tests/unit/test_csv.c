@@ -203,6 +203,30 @@ static void callback_stops(void **state)
 	csv_free(csv);
 }
 
+/* What is written is read back, and is in quotes only where it has to be. */
+static void written_fields(void **state)
+{
+	static const char *const texts[] = {"", "plain", " spaces ", "a,b", "say \"hi\"", "\"", "two\nlines",
+		"cr\rhere", "\xf0\x9f\xa6\x86"};
+	struct buf line = BUF_INIT, out = BUF_INIT, expected = BUF_INIT;
+
+	(void)state;
+	buf_add_str(&expected, "1:");
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		buf_addf(&expected, i > 0 ? "|%s" : "%s", texts[i]);
+		if (i > 0)
+			buf_add_char(&line, ',');
+		csv_put(&line, bytes_of(texts[i]));
+	}
+	buf_add_char(&expected, ';');
+	assert_non_null(strstr(line.data, ",plain, spaces ,\"a,b\",\"say \"\"hi\"\"\",\"\"\"\","));
+	read_in_two(line.data, line.len, 7, &out);
+	assert_string_equal(out.data, expected.data);
+	buf_release(&line);
+	buf_release(&out);
+	buf_release(&expected);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -212,6 +236,7 @@ int main(void)
 		cmocka_unit_test(record_limit),
 		cmocka_unit_test(runaway_quote),
 		cmocka_unit_test(callback_stops),
+		cmocka_unit_test(written_fields),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

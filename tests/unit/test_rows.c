@@ -18,7 +18,7 @@ static int on_row(const struct row *row, void *arg)
 	struct buf *out = arg;
 	const struct bytes texts[] = {row->id, row->parent, row->name, row->manager};
 
-	buf_addf(out, "%u:%c", (unsigned)row->line, "DE?"[row->kind]);
+	buf_addf(out, "%u:%c%s", (unsigned)row->line, "DEM?"[row->kind], row -> retired ? "-" : "");
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		buf_add_char(out, ' ');
 		buf_add_bytes(out, texts[i]);
@@ -27,10 +27,10 @@ static int on_row(const struct row *row, void *arg)
 	return 0;
 }
 
-static int on_error(uint64_t line, enum row_kind kind, const char *message, void *arg)
+static int on_error(const struct row *row, const char *message, void *arg)
 {
-	buf_addf(arg, "%u!%c %.*s;", (unsigned)line, "DE?"[kind], (int)strcspn(message, ":0123456789"),
-		message);
+	buf_addf(arg, "%u!%c %.*s;", (unsigned)row->line, "DEM?"[row->kind],
+		(int)strcspn(message, ":0123456789"), message);
 	return 0;
 }
 
@@ -98,6 +98,25 @@ static void bad_rows(void **state)
 		"11!? expected ;12!? expected ;13!? text behind the closing quote;14:E E1   ;");
 }
 
+static void members_and_states(void **state)
+{
+	(void)state;
+	expect("kind,id,parent,name,manager,state\n"
+	       "department,D1,,,,retired\n"
+	       "department,D2,,,,Active\n"
+	       "member,a.b@c,D1,,,\n"
+	       "department,D3,,,,gone\n"
+	       "employee,E1,D1,,,retired\n"
+	       "member,E1,,,,\n"
+	       "member,E1,D1,Name,,\n"
+	       "member,E1,D1,,E2,\n"
+	       "member,E 1,D1,,,\n",
+		ROWS_OK,
+		"2:D- D1   ;3:D D2   ;4:M a.b@c D1  ;5!D state;6!E state;7!M parent;8!M name;9!M "
+		"manager;10!M "
+		"id;");
+}
+
 static void id_length(void **state)
 {
 	char text[256];
@@ -125,6 +144,7 @@ int main(void)
 		cmocka_unit_test(columns_in_any_order),
 		cmocka_unit_test(bad_heads),
 		cmocka_unit_test(bad_rows),
+		cmocka_unit_test(members_and_states),
 		cmocka_unit_test(id_length),
 		cmocka_unit_test(unreadable),
 	};

@@ -7,6 +7,7 @@
  * can't hide it.
  *
  * The result is one JSON object on stdout. The exit code is 0 when every command was answered, with whatever.
+ * SIGTERM ends it early: nothing more is sent, what is under way is waited for, and the result is printed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <event2/event.h>
 #include <getopt.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -51,6 +53,7 @@ struct load {
 	struct work work;
 	struct event_base *base;
 	struct event *watch, *pace; /* pace: the next command is due, or the hold is over */
+	struct event *enough;       /* SIGTERM */
 	struct sockaddr_in address;
 	struct conn *conns;
 	int64_t turn;              /* whose is the next command that is sent at a rate */
@@ -69,6 +72,14 @@ static void give_up(struct load *l, const char *why)
 {
 	if (l->trouble[0] == '\0')
 		snprintf(l->trouble, sizeof(l->trouble), "%s", why);
+	event_base_loopbreak(l->base);
+}
+
+static void end_when_done(struct load *l)
+{
+	if (l->done < l->wanted)
+		return;
+	l->ended_us = clock_mono_us();
 	event_base_loopbreak(l->base);
 }
 
@@ -153,10 +164,8 @@ static bool take_reply(struct conn *c, struct bytes reply)
 	c->head = (c->head + 1) % l->options.depth;
 	c->inflight--;
 	count_reply(l, reply);
-	if (++l->done == l->wanted) {
-		l->ended_us = clock_mono_us();
-		event_base_loopbreak(l->base);
-	}
+	l->done++;
+	end_when_done(l);
 	return true;
 }
 
@@ -271,6 +280,16 @@ static void connect_more(struct load *l)
 	while (l->begun < l->options.connections && l->begun - l->open < CONNECTING_MAX &&
 		l->trouble[0] == '\0')
 		connect_one(l, &l->conns[l->begun++]);
+}
+
+static void on_enough(evutil_socket_t number, short what, void *arg)
+{
+	struct load *l = arg;
+
+	(void)number;
+	(void)what;
+	l->wanted = l->sent;
+	end_when_done(l);
 }
 
 /* Something must have been answered, or connected, since the last time. */
@@ -463,6 +482,8 @@ static void run(struct load *l)
 	l->conns = xcalloc((size_t)l->options.connections, sizeof(l->conns[0]));
 	l->watch = event_new(l->base, -1, EV_PERSIST, on_watch, l);
 	l->pace = evtimer_new(l->base, on_pace, l);
+	l->enough = evsignal_new(l->base, SIGTERM, on_enough, l);
+	event_add(l->enough, NULL);
 	event_add(l->watch, &patience);
 	l->started_us = clock_mono_us();
 	connect_more(l);
@@ -477,6 +498,7 @@ static void run(struct load *l)
 	free(l->conns);
 	event_free(l->watch);
 	event_free(l->pace);
+	event_free(l->enough);
 	event_base_free(l->base);
 }
 

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "persist/forest_private.h"
-#include "persist/keys.h"
 
 /* ---- the table ---- */
 
@@ -95,24 +94,6 @@ static char *put_text(char *to, struct bytes text)
 	return to + text.n + 1;
 }
 
-static void join_partition(struct forest *f, struct node *n)
-{
-	struct dept **head = &f->partitions[n->dept.partition];
-
-	n->dept.next_in_partition = *head;
-	n->in_partition = head;
-	if (*head != NULL)
-		node_of(*head)->in_partition = &n->dept.next_in_partition;
-	*head = &n->dept;
-}
-
-static void leave_partition(struct node *n)
-{
-	*n->in_partition = n->dept.next_in_partition;
-	if (n->dept.next_in_partition != NULL)
-		node_of(n->dept.next_in_partition)->in_partition = n->in_partition;
-}
-
 struct node *forest_new_node(struct forest *f, const struct dept_fields *fields)
 {
 	struct bytes id = fields->id, name = fields->name, manager = fields->manager;
@@ -125,8 +106,6 @@ struct node *forest_new_node(struct forest *f, const struct dept_fields *fields)
 	put_text(n->dept.manager, manager);
 	n->dept.version = fields->version;
 	n->dept.retired = fields->retired;
-	n->dept.partition = keys_partition_of(id);
-	join_partition(f, n);
 	table_add(f, n);
 	return n;
 }
@@ -146,7 +125,6 @@ void forest_set_text(struct node *n, struct bytes name, struct bytes manager)
 
 void forest_free_node(struct forest *f, struct node *n)
 {
-	leave_partition(n);
 	table_remove(f, n);
 	free(n->dept.children);
 	free(n->text);
@@ -224,11 +202,6 @@ const struct dept *forest_find_taken_out(const struct forest *f, struct bytes id
 const struct dept *forest_taken_out(const struct forest *f)
 {
 	return f->taken_out;
-}
-
-struct dept *forest_partition(const struct forest *f, int partition)
-{
-	return f->partitions[partition];
 }
 
 const struct dept *forest_top(const struct forest *f)

@@ -34,7 +34,6 @@ bool forest_free_some(struct forest *f, int *budget) __attribute__((warn_unused_
 
 /* NULL when there is none, or it has been taken out. */
 struct dept *forest_find(const struct forest *f, struct bytes id);
-struct dept *forest_partition(const struct forest *f, int partition);
 /* Above all roots; its counters are those of the whole. */
 const struct dept *forest_top(const struct forest *f);
 /* How many are held, those that have been taken out and those that are only named included. */

@@ -210,7 +210,6 @@ enum build_state {
 
 struct build {
 	struct forest *forest;
-	const struct forest *before;
 	enum build_state state;
 	struct sorter sorter;
 	struct dept *parent; /* whose list is being sorted */
@@ -228,12 +227,11 @@ static void set_state(struct build *b, enum build_state state)
 	b->in_bucket = *bucket_at(b->forest, 0);
 }
 
-struct build *build_new(struct forest *f, const struct forest *before)
+struct build *build_new(struct forest *f)
 {
 	struct build *b = xcalloc(1, sizeof(*b));
 
 	b->forest = f;
-	b->before = before;
 	set_state(b, BUILD_SORTING);
 	return b;
 }
@@ -304,14 +302,6 @@ static void sort_some(struct build *b, int *budget)
 	}
 }
 
-static void arrive(struct build *b, struct dept *d)
-{
-	const struct dept *old = b->before != NULL ? forest_find(b->before, bytes_of(d->id)) : NULL;
-
-	node_of(d)->reached = true;
-	d->ready_through = old != NULL ? old->ready_through : 0;
-}
-
 /* All that is below d is counted: on to its next sibling, or up to where there is one. */
 static struct dept *leave(struct build *b, struct dept *d)
 {
@@ -329,7 +319,7 @@ static struct dept *leave(struct build *b, struct dept *d)
 static void count_some(struct build *b, int *budget)
 {
 	while (b->at != NULL && *budget > 0) {
-		arrive(b, b->at);
+		node_of(b->at)->reached = true;
 		b->at = b->at->child_count > 0 ? b->at->children[0] : leave(b, b->at);
 		*budget -= 2;
 	}

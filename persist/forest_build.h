@@ -35,9 +35,7 @@ void build_take_out(struct forest *f, struct dept *d);
  * above or that are not NODE_READ. */
 struct build;
 
-/* `before` may be NULL, else is the forest whose place this one takes; what the daemon itself knows of its
- * departments (ready_through) is taken over. */
-struct build *build_new(struct forest *f, const struct forest *before);
+struct build *build_new(struct forest *f);
 void build_free(struct build *b);
 /* About *budget small steps, by which the budget is lowered; true when it is complete. */
 bool build_step(struct build *b, int *budget);

@@ -5,7 +5,6 @@
 
 #include "persist/forest.h"
 #include "persist/forest_build.h"
-#include "persist/partition.h"
 #include "persist/tree.h"
 
 #define SEGMENT_BUCKETS 4096
@@ -13,8 +12,7 @@
 struct node {
 	struct dept dept; /* first, so that a pointer to it is one to the node */
 	struct node *next_in_bucket;
-	struct dept **in_partition; /* what points at it in its partition's list */
-	char *text;                 /* name and manager, when they are not behind the id */
+	char *text; /* name and manager, when they are not behind the id */
 	uint32_t hash;
 	uint8_t mark;  /* enum node_mark */
 	bool asked;    /* while building: somebody has been told that it has to be read */
@@ -27,8 +25,7 @@ struct node {
 /* The table grows by one bucket with each node (linear hashing), so that no insertion waits for a million
  * nodes to be hashed again. */
 struct forest {
-	struct dept top; /* its children are the roots */
-	struct dept *partitions[PARTITIONS_MAX];
+	struct dept top;         /* its children are the roots */
 	struct node ***segments; /* of SEGMENT_BUCKETS each */
 	size_t segment_count;
 	uint32_t buckets;
@@ -53,7 +50,7 @@ static inline struct node **bucket_at(const struct forest *f, uint32_t bucket)
 
 /* Those taken out included. */
 struct node *forest_node(const struct forest *f, struct bytes id);
-/* In the table and its partition, below nobody. */
+/* In the table, below nobody. */
 struct node *forest_new_node(struct forest *f, const struct dept_fields *fields);
 void forest_set_text(struct node *n, struct bytes name, struct bytes manager);
 void forest_free_node(struct forest *f, struct node *n);

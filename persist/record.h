@@ -13,6 +13,7 @@
  * rename, manager, move, retire, restore, lift, remove; state: active, retired or, after lift and remove,
  * removed; path: the ids from the root to it, after the change (lift, remove: before); old path: of a move
  *   J|join or leave|team|employee|unix ms              a membership; home is none: what becomes it, ends
+ *   Z|repaired          a check has put something of the tree back: read it anew
  *   R|dept|employee|at|received|reason|event id or -|source or -   a punch whose time was refused
  *   A|date|dept|employee|revision|name                 absent, found by the close
  *   C|date|dept|expected|written|failed|absent|late|received   a department's day is closed

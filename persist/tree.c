@@ -98,11 +98,6 @@ struct dept *tree_find(const struct tree *t, struct bytes id)
 	return forest_find(t->forest, id);
 }
 
-struct dept *tree_partition(const struct tree *t, int partition)
-{
-	return forest_partition(t->forest, partition);
-}
-
 int64_t tree_count(const struct tree *t)
 {
 	return forest_top(t->forest)->below;
@@ -340,7 +335,7 @@ static void on_renewed(bool ok, void *arg)
 static void renew(struct tree *t)
 {
 	t->load_us = clock_mono_us();
-	t->renew = tree_renew_new(t->base, t->redis, t->forest, on_renewed, t);
+	t->renew = tree_renew_new(t->base, t->redis, on_renewed, t);
 }
 
 static void load(struct tree *t)

@@ -29,10 +29,6 @@ struct dept {
 	int64_t below;  /* descendants */
 	int64_t listed; /* of them without retired ones and what is below those */
 	int64_t version;
-	struct dept *next_in_partition;
-	int partition;
-	int32_t ready_through; /* last date whose map this daemon has seen ready; 0 = none */
-	bool opening;          /* a map of it is being made ready */
 	bool retired;
 };
 
@@ -44,7 +40,6 @@ bool tree_loaded(const struct tree *t);
 
 /* NULL when it is not known. */
 struct dept *tree_find(const struct tree *t, struct bytes id);
-struct dept *tree_partition(const struct tree *t, int partition);
 int64_t tree_count(const struct tree *t);
 /* The roots, by id. */
 struct dept *const *tree_roots(const struct tree *t, uint32_t *ret_count);

@@ -36,7 +36,6 @@ static const char *const state_names[] = {"loading", "replaying", "dropping", "r
 struct tree_renew {
 	struct redis *redis;
 	struct forest *forest;
-	const struct forest *before;
 	void (*done)(bool ok, void *arg);
 	void *arg;
 	enum renew_state state;
@@ -215,7 +214,7 @@ static void look_at_rest(struct tree_renew *r)
 	switch (tree_load_rest(r->load)) {
 	case LOAD_COMPLETE:
 		tree_load_end(r->load);
-		r->build = build_new(r->forest, r->before);
+		r->build = build_new(r->forest);
 		set_work(r, RENEW_BUILDING);
 		break;
 	case LOAD_ASKED:
@@ -264,14 +263,13 @@ static void on_work(evutil_socket_t fd, short what, void *arg)
 
 /* ---- life ---- */
 
-struct tree_renew *tree_renew_new(struct event_base *base, struct redis *redis, const struct forest *before,
-	void (*done)(bool ok, void *arg), void *arg)
+struct tree_renew *tree_renew_new(
+	struct event_base *base, struct redis *redis, void (*done)(bool ok, void *arg), void *arg)
 {
 	struct tree_renew *r = xcalloc(1, sizeof(*r));
 	struct timeval every = {0, POLL_MS * 1000};
 
 	r->redis = redis;
-	r->before = before;
 	r->done = done;
 	r->arg = arg;
 	r->forest = forest_new();

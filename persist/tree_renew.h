@@ -12,9 +12,9 @@ struct event_base;
 struct redis;
 struct tree_renew;
 
-/* done(ok, arg) comes once, never before this returns, unless it is ended before. `before` must stay. */
-struct tree_renew *tree_renew_new(struct event_base *base, struct redis *redis, const struct forest *before,
-	void (*done)(bool ok, void *arg), void *arg);
+/* done(ok, arg) comes once, never before this returns, unless it is ended before. */
+struct tree_renew *tree_renew_new(
+	struct event_base *base, struct redis *redis, void (*done)(bool ok, void *arg), void *arg);
 /* The end, at any time. Returns the forest, which is the caller's now; when done() has said ok, it is the
  * picture as of *ret_at. */
 struct forest *tree_renew_end(struct tree_renew *r, struct stream_id *ret_at);

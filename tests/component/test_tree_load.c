@@ -48,7 +48,7 @@ static size_t end(void)
 	int budget;
 
 	tree_load_end(load);
-	struct build *build = build_new(forest, NULL);
+	struct build *build = build_new(forest);
 	do
 		budget = 3;
 	while (!build_step(build, &budget));

@@ -314,7 +314,7 @@ static bool renew_once(int changes)
 	struct stream_id at;
 
 	renewed = 0;
-	struct tree_renew *r = tree_renew_new(loop, reader, NULL, on_renewed, NULL);
+	struct tree_renew *r = tree_renew_new(loop, reader, on_renewed, NULL);
 	for (int i = 0; i < changes && renewed == 0; i++) {
 		change();
 		for (int turns = any(4); turns > 0 && renewed == 0; turns--)

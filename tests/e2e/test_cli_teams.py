@@ -72,7 +72,7 @@ def counts(result):
 # --- import ----------------------------------------------------------------------------------------------------
 
 def test_order_of_lines_does_not_matter(muster, other, cli_for, write):
-    """O22: children before their parents make the tree that sorted lines make."""
+    """Children before their parents make the tree that sorted lines make."""
     lines = ["department,4,3\n", "department,3,2\n", "department,2,1\n", "department,1,\n"]
     for daemon, order in ((muster, lines), (other, lines[::-1])):
         result = cli_for(daemon)("import", write("kind,id,parent\n" + "".join(order)), "--json")
@@ -82,7 +82,7 @@ def test_order_of_lines_does_not_matter(muster, other, cli_for, write):
 
 
 def test_what_can_not_be_placed_fails_alone(muster, cli, write):
-    """O22: a parent that is nowhere costs itself and what is below it; a circle is told of, line by line."""
+    """A parent that is nowhere costs itself and what is below it; a circle is told of, line by line."""
     path = write("kind,id,parent\ndepartment,1,\ndepartment,91,9\ndepartment,9,77\ndepartment,911,91\n"
                  "department,2,1\ndepartment,a,b\ndepartment,b,a\nemployee,e,911\nmember,e,9\nemployee,f,2\n")
     result = cli("import", path, "--json")
@@ -98,7 +98,7 @@ def test_what_can_not_be_placed_fails_alone(muster, cli, write):
 
 
 def test_second_run_creates_nothing(muster, cli, write):
-    """O23."""
+    """A second run of the same file creates nothing."""
     path = write(COMPANY)
     for expected in ((6, 1, 0), (0, 7, 0)):
         result = cli("import", path, "--json")
@@ -113,7 +113,7 @@ def test_second_run_creates_nothing(muster, cli, write):
 
 
 def test_one_id_with_two_parents(muster, cli, write):
-    """O23: the first line counts, the second is an error."""
+    """The first line counts, the second is an error."""
     path = write("kind,id,parent\ndepartment,1,\ndepartment,2,\ndepartment,3,1\ndepartment,3,2\ndepartment,3,1\n")
     result = cli("import", path, "--json")
     assert result.code == 1 and result.row["duplicates"] == 1

@@ -3,8 +3,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
 #include <cmocka.h>
 
 static bool add(struct team_findings *f, const char *code, const char *id, const char *detail, bool repaired)

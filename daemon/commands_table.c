@@ -183,7 +183,7 @@ static const struct command table[] = {
 	 2, 2, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, job, NULL, team_cancel_exec},
 	{"TEAM.CHECK", "team",
 	 "Checks that all that is derived from the tree agrees with it; repairs that, or with TRUTH where teams hang, too.",
-	 "map state (none, running, done), mode, rounds, keys, nodes, milliseconds, findings, repaired, codes, items",
+	 "map state (none, running, done, failed), mode, rounds, keys, nodes, milliseconds, findings, repaired, codes, items",
 	 1, 5, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, team_check, NULL, team_check_exec},
 	{"TEAM.GET", "team", "Says what a team is and where it stands.",
 	 "map id, name, parent, path, manager, state, descendants, members, version",

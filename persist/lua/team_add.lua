@@ -6,7 +6,7 @@
 --   id), folded name, manager or '', '1' = only say whether it may be
 -- Reply: one line an event, joined by \n: O<id> added, or there already just so; K it may be; U no such parent; R the
 --   parent is retired; D too deep; X the id is taken; N<id> that sibling has the name; B<job> the job is in the way;
---   C the tree above is damaged; E<text> refused by Redis
+--   C the tree above is damaged; !<text> refused by Redis
 local base, deepest = ARGV[1], tonumber(ARGV[2])
 -- include tree.lua
 local jobs, out = jobs_of(), {}
@@ -102,7 +102,7 @@ end
 for i = 1, #KEYS do
   local a = 2 + (i - 1) * 6
   local sound, line = pcall(one, ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], ARGV[a + 6] == '1')
-  out[i] = sound and line or 'E' .. tostring(type(line) == 'table' and line.err or line)
+  out[i] = sound and line or '!' .. tostring(type(line) == 'table' and line.err or line)
 end
 for ancestor, g in pairs(gained) do
   redis.pcall('SADD', at('children', ancestor), unpack(g))

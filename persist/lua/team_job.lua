@@ -126,7 +126,7 @@ local function hang_up_children()
 end
 
 local function mark_removed()
-  local page = call('SSCAN', at('children', id), cursor, 'COUNT', most)
+  local page = call('SSCAN', at('children', id), cursor, 'COUNT', math.ceil(most / 2)) -- two calls each
   for _, below in ipairs(page[2]) do
     if call('EXISTS', at('dept', below)) == 1 then call('HSET', at('dept', below), 'state', 'removed') end
   end
@@ -149,7 +149,8 @@ end
 local function next_to_bury()
   local state = call('HGET', at('dept', id), 'state')
   if state ~= 'removed' and state ~= 'lifted' then return end_job('done') end
-  local ids = op == 'remove' and call('SRANDMEMBER', at('children', id), math.min(most, 100)) or {}
+  local count = math.ceil(most / 20) -- each takes some twenty calls
+  local ids = op == 'remove' and call('SRANDMEMBER', at('children', id), count) or {}
   return { 'bury', home_of_the_homeless(), unpack(#ids > 0 and ids or { id }) }
 end
 

@@ -13,7 +13,7 @@ local base, n, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- include tree_flip.lua
 -- include tree_bury.lua
 local key, todo = at('job', n), at('job', n .. ':todo')
-local branch = math.min(most, 500)
+local branch = math.min(math.ceil(most / 4), 500)
 local f = call('HMGET', key, 'op', 'id', 'parent', 'phase', 'stage', 'old', 'new', 'group', 'cursor', 'error')
 local op, id, parent, phase, stage, old, new = f[1], f[2], f[3], f[4], f[5], split(f[6]), split(f[7])
 local group, cursor, wrong = tonumber(f[8]), f[9], f[10]
@@ -110,7 +110,7 @@ local function flip_lift()
 end
 
 local function hang_up_children()
-  local ids = call('SRANDMEMBER', at('direct_children', id), math.min(most, 250))
+  local ids = call('SRANDMEMBER', at('direct_children', id), math.ceil(most / 10))
   if #ids == 0 then return enter('finish', 'bury') end
   for _, child in ipairs(ids) do
     local node = node_of(child)
@@ -126,7 +126,7 @@ local function hang_up_children()
 end
 
 local function mark_removed()
-  local page = call('SSCAN', at('children', id), cursor, 'COUNT', math.ceil(most / 2)) -- two calls each
+  local page = call('SSCAN', at('children', id), cursor, 'COUNT', math.ceil(most / 4)) -- two calls each, far apart
   for _, below in ipairs(page[2]) do
     if call('EXISTS', at('dept', below)) == 1 then call('HSET', at('dept', below), 'state', 'removed') end
   end
@@ -149,7 +149,7 @@ end
 local function next_to_bury()
   local state = call('HGET', at('dept', id), 'state')
   if state ~= 'removed' and state ~= 'lifted' then return end_job('done') end
-  local count = math.ceil(most / 20) -- each takes some twenty calls
+  local count = math.ceil(most / 40) -- each takes some twenty calls
   local ids = op == 'remove' and call('SRANDMEMBER', at('children', id), count) or {}
   return { 'bury', home_of_the_homeless(), unpack(#ids > 0 and ids or { id }) }
 end

@@ -23,37 +23,36 @@ local CLIMB_MAX = 1000 -- a chain that is longer goes round in a circle
 local READS_MAX = 500 -- of nodes, after which no further id is begun
 local UNASSIGNED = '0'
 local reads, home = 0, nil
-local line_of = {} -- id -> ids from it to the root, each ended by ':'
+local parent_of, state_of = {}, {} -- of the nodes that this call has read
 local lines, rest = { '' }, '' -- the first line is written last
 
--- The ids from a node to the root, each ended by ':'; P or C when there is no such line. What an error gives for a key
--- of another type has no [1], either.
+-- A node above others, once. False when it can't be read: what an error gives for a key of another type has no [1].
+local function read(id)
+  local f = named and pcall('HMGET', base .. 'dept:' .. id, 'parent_id', 'state', 'manager', 'name')
+    or pcall('HMGET', base .. 'dept:' .. id, 'parent_id', 'state')
+  reads = reads + 1
+  if not f[1] then return false end
+  parent_of[id], state_of[id] = f[1], f[2]
+  if named and f[2] ~= 'lifted' then
+    lines[#lines + 1] = table.concat({ 'N', id, f[2] or 'active', f[3] or '', f[4] or '' }, '|')
+  end
+  return true
+end
+
+-- The ids from a node to the root, each ended by ':'; P or C when there is no such line.
 local function climb(id)
-  local chain, up, ids = {}, id, ''
-  while up ~= '' do
-    if line_of[up] then
-      ids = line_of[up]
-      break
+  local chain, up = {}, id
+  for _ = 0, CLIMB_MAX do
+    if up == '' then
+      chain[#chain + 1] = ''
+      return table.concat(chain, ':')
     end
-    local f = named and pcall('HMGET', base .. 'dept:' .. up, 'parent_id', 'state', 'manager', 'name')
-      or pcall('HMGET', base .. 'dept:' .. up, 'parent_id', 'state')
-    local parent, state = f[1], f[2]
-    reads = reads + 1
-    if not parent or #chain > CLIMB_MAX then return 'C' end
-    if state == 'removed' then return 'P' end
-    if state ~= 'lifted' then
-      chain[#chain + 1] = up
-      if named then
-        lines[#lines + 1] = table.concat({ 'N', up, state or 'active', f[3] or '', f[4] or '' }, '|')
-      end
-    end
-    up = parent
+    if not parent_of[up] and not read(up) then return 'C' end
+    if state_of[up] == 'removed' then return 'P' end
+    if state_of[up] ~= 'lifted' then chain[#chain + 1] = up end
+    up = parent_of[up]
   end
-  for i = #chain, 1, -1 do
-    ids = chain[i] .. ':' .. ids
-    line_of[chain[i]] = ids
-  end
-  return ids
+  return 'C'
 end
 
 local function answer(id, emps)
@@ -65,7 +64,7 @@ local function answer(id, emps)
   if above == 'C' or above == 'P' then return above .. '|' .. id end
   local joined = pcall('SCARD', base .. 'members:' .. id)
   if type(joined) == 'table' then return 'C|' .. id end
-  line_of[id] = id .. ':' .. above
+  parent_of[id], state_of[id] = f[1], f[2]
   return 'A|' .. id .. '|' .. above .. '|' .. (f[3] or 0) .. '|' .. (f[4] or 1) .. '|' .. joined .. '|' ..
     (emps and call('HLEN', emps) or 0) .. '|' .. (f[2] or 'active') .. '|' .. (f[5] or '') .. '|' .. (f[6] or '')
 end

@@ -39,6 +39,21 @@ local function closed_to(key, new)
   return state == 'retired' and 'S' or nil
 end
 
+-- Where the people of a department go that is being lifted or removed; nil when it is not.
+local function place_after(dept)
+  local above, why = climb(dept)
+  local node = node_of(dept)
+  if above or why ~= 'P' or not node then return nil end
+  local up = node.state == 'lifted' and node.parent or ''
+  while up ~= '' and node_of(up) do
+    local next_up = climb(up)
+    if not next_up then break end
+    if node_of(up).state ~= 'retired' then return up end
+    up = next_up[1] or ''
+  end
+  return '0'
+end
+
 -- He is at home now in a team that he had joined: home and joined never overlap.
 local function absorb(id, team)
   log('J|leave|' .. team .. '|' .. id .. '|' .. now_ms)
@@ -61,7 +76,11 @@ local function one(k, a)
 
   local record, staff = now and pcall('HGET', old, id), pcall('HLEN', emps)
   local joined = comes and pcall('SISMEMBER', at('user_teams', id), new)
-  local wrong = failed(record, staff, joined)
+  -- Who leaves a department on its way out has been, for every reader, where it would have sent him.
+  local sound, place = false, nil
+  if busy and moved then sound, place = protected(place_after, now) end
+  local between = sound and place and place ~= new and pcall('SISMEMBER', at('user_teams', id), place)
+  local wrong = failed(record, staff, joined, between)
   if wrong then return wrong end
   local head4 = '|||'
   local oldname = ''
@@ -86,6 +105,7 @@ local function one(k, a)
   wrong = failed(pcall('XADD', journal, '*', 'e', head .. (now or '-') .. '|' .. name))
   if wrong then return wrong end
   if joined == 1 then absorb(id, new) end
+  if between == 1 then absorb(id, place) end
   call('HSET', emps, id, head4 .. name)
   call('SET', dir, new)
   if moved then call('HDEL', old, id) end

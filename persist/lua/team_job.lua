@@ -13,7 +13,7 @@ local base, n, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- include tree_flip.lua
 -- include tree_bury.lua
 local key, todo = at('job', n), at('job', n .. ':todo')
-local branch = math.min(math.ceil(most / 4), 500)
+local branch = math.min(most, 500)
 local f = call('HMGET', key, 'op', 'id', 'parent', 'phase', 'stage', 'old', 'new', 'group', 'cursor', 'error')
 local op, id, parent, phase, stage, old, new = f[1], f[2], f[3], f[4], f[5], split(f[6]), split(f[7])
 local group, cursor, wrong = tonumber(f[8]), f[9], f[10]

@@ -63,7 +63,9 @@ def test_kill9_under_load_loses_no_accepted_event(make_muster, stores):
     rng = random.Random(9)
     now = datetime.now(timezone.utc)
     # By the wall clock, which survives a restart, in a day that neither begins nor ends soon.
-    muster = make_muster(config={"day": {"day_start": f"{(now.hour + 12) % 24:02}:00"}})
+    hour = f"{(now.hour + 12) % 24:02}"
+    muster = make_muster(config={"day": {"day_start": f"{hour}:00", "shift_start": f"{hour}:00",
+                                         "shift_end": f"{hour}:59"}})
     people = found(muster, company_of(20, 100))
     notices = Notices(stores, "attendance.in.#", "attendance.out.#")
     events = events_of(people, 6, (now - timedelta(hours=2)).isoformat(timespec="milliseconds"))

@@ -44,14 +44,7 @@ local function place_after(dept)
   local above, why = climb(dept)
   local node = node_of(dept)
   if above or why ~= 'P' or not node then return nil end
-  local up = node.state == 'lifted' and node.parent or ''
-  while up ~= '' and node_of(up) do
-    local next_up = climb(up)
-    if not next_up then break end
-    if node_of(up).state ~= 'retired' then return up end
-    up = next_up[1] or ''
-  end
-  return '0'
+  return home_from(node.state == 'lifted' and node.parent or '')
 end
 
 -- He is at home now in a team that he had joined: home and joined never overlap.

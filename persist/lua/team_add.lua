@@ -17,15 +17,12 @@ local gained = {} -- ancestor -> { count = …, its new descendants }
 local function place_of(parent)
   local place = chains[parent]
   if place then return place end
-  if parent == '' then
-    place = {}
-  else
-    local above, why = climb(parent)
-    place = above and { parent, unpack(above) } or { refused = why == 'P' and 'U' or 'C' }
-    if above and node_of(parent).state == 'retired' then place.refused = 'R' end
-  end
-  if not place.refused and #place >= deepest then place.refused = 'D' end
-  if not place.refused then chains[parent] = place end -- a parent that is missing may be the next that is added
+  local why
+  place, why = ancestors_below(parent)
+  if not place then return { refused = why == 'P' and 'U' or 'C' } end
+  if parent ~= '' and node_of(parent).state == 'retired' then return { refused = 'R' } end
+  if #place >= deepest then return { refused = 'D' } end
+  chains[parent] = place -- a refusal is not kept: a parent that is missing may be the next that is added
   return place
 end
 

@@ -9,12 +9,6 @@ local base, n, now = ARGV[1], ARGV[2], ARGV[3]
 local job = call('HMGET', at('job', n), 'id', 'path')
 local top, path = job[1], job[2]
 local busy, left = {}, 500
-
--- What was deleted before is left alone: its id may have been given to another since.
-local function is_doomed(id)
-  local state = call('HGET', at('dept', id), 'state')
-  return state == 'removed' or state == 'lifted'
-end
 if not top or not is_doomed(top) then return busy end
 
 -- As much of the path as is still there: those between may have been deleted before.

@@ -85,11 +85,7 @@ local function page_of_names(act, next_step)
 end
 
 local function flip_move()
-  local node, chain, target = node_of(id), climb(id), {}
-  if parent ~= '' then
-    local above = climb(parent)
-    target = above and { parent, unpack(above) }
-  end
+  local node, chain, target = node_of(id), climb(id), ancestors_below(parent)
   if not node or not chain or not target then return give_up('C') end
   flip(node, parent, chain, target, old, new)
   return enter('finish')
@@ -135,23 +131,12 @@ local function mark_removed()
   return page[1] == '0' and enter('finish', 'sets') or { 'go' }
 end
 
--- Where the employees go: to the first above who is not retired.
-local function home_of_the_homeless()
-  local up = parent
-  while up ~= '' and node_of(up) do
-    if node_of(up).state ~= 'retired' then return up end
-    up = (climb(up) or {})[1] or ''
-  end
-  return '0'
-end
-
 -- The node itself comes last: what is below it is found by its set. From then on its id may be given to another.
 local function next_to_bury()
-  local state = call('HGET', at('dept', id), 'state')
-  if state ~= 'removed' and state ~= 'lifted' then return end_job('done') end
+  if not is_doomed(id) then return end_job('done') end
   local count = math.ceil(most / 40) -- each takes some twenty calls
   local ids = op == 'remove' and call('SRANDMEMBER', at('children', id), count) or {}
-  return { 'bury', home_of_the_homeless(), unpack(#ids > 0 and ids or { id }) }
+  return { 'bury', home_from(parent), unpack(#ids > 0 and ids or { id }) }
 end
 
 local steps = {
@@ -160,7 +145,7 @@ local steps = {
     undo = function()
       if group <= #new then return page_of('SREM', new) end
       local node = node_of(id)
-      if node and call('HGET', names_of(parent), node.fold) == id then call('HDEL', names_of(parent), node.fold) end
+      if node then free_name(parent, node.fold, id) end
       return end_job(wrong and 'failed' or 'cancelled', wrong)
     end,
     finish = function() return group > #old and end_job('done') or page_of('SREM', old) end,

@@ -14,12 +14,8 @@ local deepest, most, now, height, seen = tonumber(ARGV[6]), tonumber(ARGV[7]), A
 -- include tree_flip.lua
 local chain, why = climb(id)
 if not chain then return why end
-local target = {}
-if parent ~= '' then
-  local above, whyp = climb(parent)
-  if not above then return whyp == 'P' and 'U' or 'C' end
-  target = { parent, unpack(above) }
-end
+local target, whyp = ancestors_below(parent)
+if not target then return whyp == 'P' and 'U' or 'C' end
 local node = node_of(id)
 if (chain[1] or '') == parent then return dry and 'K0|0' or 'O' end
 if id == '0' then return 'S' end

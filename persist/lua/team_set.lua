@@ -40,7 +40,7 @@ call('HSET', key, 'version', node.version + 1)
 if what == 'rename' then
   call('HSET', key, 'name', value)
   if fold == string.lower(value) then call('HDEL', key, 'fold') else call('HSET', key, 'fold', fold) end
-  if call('HGET', names_of(node.parent), was) == id then call('HDEL', names_of(node.parent), was) end
+  free_name(node.parent, was, id)
   call('HSET', names_of(node.parent), fold, id)
 elseif what == 'manager' then
   if value == '' then call('HDEL', key, 'manager') else call('HSET', key, 'manager', value) end

@@ -32,6 +32,30 @@ local function climb(id)
   return nil, 'C'
 end
 
+-- The ancestors of a child of `parent`, nearest first; none below '', where the roots are. nil and a letter as climb().
+local function ancestors_below(parent)
+  if parent == '' then return {} end
+  local above, why = climb(parent)
+  if not above then return nil, why end
+  return { parent, unpack(above) }
+end
+
+-- The first from `up` on that takes people: one that is not retired; department 0 where there is none.
+local function home_from(up)
+  while up ~= '' and node_of(up) do
+    local above = climb(up)
+    if not above then break end
+    if node_of(up).state ~= 'retired' then return up end
+    up = above[1] or ''
+  end
+  return '0'
+end
+
+-- A name that the node has below `parent` is free again.
+local function free_name(parent, fold, id)
+  if call('HGET', names_of(parent), fold) == id then call('HDEL', names_of(parent), fold) end
+end
+
 -- Who has a name below `parent`: nil when it is free (or left over from a node that is gone); an id, and whether that
 -- is a child there now. It is not while a job has only set the name aside.
 local function holder_of(parent, fold)

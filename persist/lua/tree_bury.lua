@@ -4,8 +4,14 @@
 -- Takes `count` nodes, the node itself and what goes with it, out of its parent and of its ancestors' counts.
 local function detach(node, chain, count)
   call('SREM', children_of(node.parent), node.id)
-  if call('HGET', names_of(node.parent), node.fold) == node.id then call('HDEL', names_of(node.parent), node.fold) end
+  free_name(node.parent, node.fold, node.id)
   for _, a in ipairs(chain) do call('HINCRBY', at('dept', a), 'sub', -count) end
+end
+
+-- Whether a node is to be deleted. One that was is not, although its id may have been given to another since.
+local function is_doomed(id)
+  local state = call('HGET', at('dept', id), 'state')
+  return state == 'removed' or state == 'lifted'
 end
 
 -- Deletes the keys of a node that has no employees any more, and the memberships in it, at most so many at a time.

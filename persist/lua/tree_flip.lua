@@ -8,7 +8,7 @@ local function flip(node, parent, chain, target, old, new)
   call('HSET', at('dept', node.id), 'parent_id', parent, 'version', node.version + 1)
   call('SREM', children_of(from), node.id)
   call('SADD', children_of(parent), node.id)
-  if call('HGET', names_of(from), node.fold) == node.id then call('HDEL', names_of(from), node.fold) end
+  free_name(from, node.fold, node.id)
   call('HSET', names_of(parent), node.fold, node.id)
   for _, a in ipairs(old) do call('HINCRBY', at('dept', a), 'sub', -(node.sub + 1)) end
   for _, a in ipairs(new) do call('HINCRBY', at('dept', a), 'sub', node.sub + 1) end

@@ -91,15 +91,19 @@ void buf_addf(struct buf *b, const char *format, ...)
 
 void buf_add_json(struct buf *b, struct bytes s)
 {
+	const unsigned char *p = (const unsigned char *)s.p;
+
 	buf_add_char(b, '"');
-	for (size_t i = 0; i < s.n; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-		if (c == '"' || c == '\\')
-			buf_addf(b, "\\%c", c);
-		else if (c < 0x20)
-			buf_addf(b, "\\u%04x", c);
+	for (size_t i = 0, len; i < s.n; i += len + (len == 0)) {
+		len = utf8_sequence(p + i, s.n - i);
+		if (len == 0)
+			buf_add_str(b, "\\ufffd");
+		else if (p[i] == '"' || p[i] == '\\')
+			buf_addf(b, "\\%c", p[i]);
+		else if (p[i] < 0x20)
+			buf_addf(b, "\\u%04x", p[i]);
 		else
-			buf_add_char(b, (char)c);
+			buf_add(b, p + i, len);
 	}
 	buf_add_char(b, '"');
 }

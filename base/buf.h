@@ -27,7 +27,7 @@ void buf_add_str(struct buf *b, const char *s);
 void buf_add_char(struct buf *b, char c);
 void buf_add_i64(struct buf *b, int64_t n);
 void buf_addf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Adds s as a JSON string with its quotes; invalid UTF-8 must have been refused before. */
+/* Adds s as a JSON string with its quotes; a byte that is not UTF-8 becomes U+FFFD. */
 void buf_add_json(struct buf *b, struct bytes s);
 
 struct bytes buf_bytes(const struct buf *b);

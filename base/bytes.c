@@ -63,8 +63,7 @@ bool person_id_valid(struct bytes b)
 	return true;
 }
 
-/* Length of the UTF-8 sequence at p (at most n bytes), 0 when it is not a valid one. */
-static size_t utf8_sequence(const unsigned char *p, size_t n)
+size_t utf8_sequence(const unsigned char *p, size_t n)
 {
 	static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t len = p[0] < 0x80         ? 1

@@ -35,6 +35,9 @@ bool person_id_valid(struct bytes b);
 /* Names: valid UTF-8 up to 255 bytes, no control bytes. */
 bool name_valid(struct bytes b);
 
+/* Length of the UTF-8 sequence at p, of which there are n > 0 bytes; 0 when it is not a valid one. */
+size_t utf8_sequence(const unsigned char *p, size_t n);
+
 /* Cuts b at `separator` into at most `max` fields; the last takes the rest, separators and all. Returns how
  * many. */
 int bytes_split(struct bytes b, char separator, struct bytes *fields, int max);

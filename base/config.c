@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/duration.h"
 #include "base/mem.h"
 
 #define SECOND ((int64_t)1000)
@@ -16,6 +17,7 @@
 #define DAY    (24 * HOUR)
 #define KIB    ((int64_t)1024)
 #define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
 
 #define AT(member) offsetof(struct config, member)
 
@@ -121,6 +123,40 @@ static const struct config_key keys[] = {
 	 "A move of at most so many entries of ancestors' sets is one script; a bigger one is a job."},
 	{"team", "chunk", CONFIG_INT, AT(chunk), "1000", 1, 5000, true,
 	 "About so many writes are one step of a job; 1000 take Redis about 2 ms."},
+
+	{"task", "lease", CONFIG_DURATION, AT(task_lease), "60s", 100, DAY, true,
+	 "A worker that is not heard of for so long loses its task. What this section says holds for a queue, or a "
+	 "task, that says nothing else."},
+	{"task", "lease_max", CONFIG_DURATION, AT(task_lease_max), "1h", 100, 30 * DAY, true,
+	 "The longest lease that may be asked for."},
+	{"task", "retries", CONFIG_INT, AT(task_retries), "3", 0, 1000000, true,
+	 "A task runs at most once more than this."},
+	{"task", "crashes", CONFIG_INT, AT(task_crashes), "3", 1, 1000000, true,
+	 "A task whose lease ran out so often has failed, whatever retries are left: it kills its workers."},
+	{"task", "backoff", CONFIG_DURATION, AT(task_backoff), "5s", 0, DAY, true,
+	 "Pause before the first retry of a task that failed; it doubles with each."},
+	{"task", "backoff_max", CONFIG_DURATION, AT(task_backoff_max), "10m", 0, 30 * DAY, true,
+	 "The longest such pause. Up to a fifth is added to each, so that not all come back at once."},
+	{"task", "max_tasks", CONFIG_INT, AT(task_max_tasks), "1000000", 1, INT64_C(1000000000), true,
+	 "Tasks of one queue in Redis, ended ones too; TASK.SUBMIT answers BUSY beyond it."},
+	{"task", "max_bytes", CONFIG_SIZE, AT(task_max_bytes), "1g", KIB, 1024 * GIB, true,
+	 "Bytes of their payloads; TASK.SUBMIT answers BUSY beyond it."},
+	{"task", "max_result", CONFIG_SIZE, AT(task_max_result), "64k", 0, 16 * MIB, true,
+	 "The longest RESULT of a task."},
+	{"task", "max_error", CONFIG_SIZE, AT(task_max_error), "1k", 16, 64 * KIB, true,
+	 "So much is kept of the ERROR of a task."},
+	{"task", "wait_max", CONFIG_DURATION, AT(task_wait_max), "5m", 1000, DAY, true,
+	 "The longest WAIT of a TASK.CLAIM."},
+	{"task", "keep", CONFIG_INT, AT(task_keep), "1000", 0, INT64_C(1000000000), true,
+	 "So many tasks that have ended stay in Redis, of each queue and status, when MySQL has them."},
+	{"task", "keep_for", CONFIG_DURATION, AT(task_keep_for), "1d", 0, 3650 * DAY, true,
+	 "And none of them for longer than this."},
+	{"task", "age_after", CONFIG_DURATION, AT(task_age_after), "0s", 0, 365 * DAY, true,
+	 "A task that has been ready for so long goes up by one priority, and again after as long; 0 = never."},
+	{"task", "queues_max", CONFIG_INT, AT(task_queues_max), "1000", 1, 1000000, true,
+	 "Most queues in one partition; TASK.SUBMIT answers BUSY to a further one."},
+	{"task", "notices", CONFIG_ENDS, AT(task_notices), "failed, timeout, cancelled", 0, 15, true,
+	 "The ends of tasks that are told as notices: success, failed, timeout, cancelled."},
 };
 /* clang-format on */
 
@@ -155,9 +191,7 @@ struct unit {
 	int64_t factor;
 };
 
-static const struct unit durations[] = {
-	{"", SECOND}, {"ms", 1}, {"s", SECOND}, {"m", MINUTE}, {"h", HOUR}, {"d", DAY}};
-static const struct unit sizes[] = {{"", 1}, {"k", KIB}, {"m", MIB}};
+static const struct unit sizes[] = {{"", 1}, {"k", KIB}, {"m", MIB}, {"g", GIB}};
 
 static bool parse_scaled(const char *text, const struct unit *units, size_t count, int64_t *ret)
 {
@@ -186,6 +220,46 @@ static bool parse_time_of_day(const char *text, int64_t *ret)
 	return true;
 }
 
+static const char *const ends[] = {"success", "failed", "timeout", "cancelled"};
+
+/* The bit of one word, 0 when it is none. */
+static int64_t end_bit(const char *word, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		if (strlen(ends[i]) == n && strncasecmp(word, ends[i], n) == 0)
+			return INT64_C(1) << i;
+	}
+	return 0;
+}
+
+static bool parse_ends(const char *text, int64_t *ret)
+{
+	int64_t bits = 0;
+	size_t n;
+
+	for (text += strspn(text, " \t,"); *text != '\0'; text += n + strspn(text + n, " \t,")) {
+		n = strcspn(text, " \t,");
+		int64_t bit = end_bit(text, n);
+		if (bit == 0)
+			return false;
+		bits |= bit;
+	}
+	*ret = bits;
+	return true;
+}
+
+static void add_ends(struct buf *out, int64_t bits)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		if ((bits & INT64_C(1) << i) == 0)
+			continue;
+		buf_addf(out, "%s%s", between, ends[i]);
+		between = ", ";
+	}
+}
+
 static bool parse_bool(const char *text, bool *ret)
 {
 	static const char *const yes[] = {"yes", "true", "on", "1"};
@@ -207,27 +281,25 @@ static const char *expected(enum config_type type)
 		[CONFIG_SECRET] = "text",
 		[CONFIG_INT] = "a whole number",
 		[CONFIG_BOOL] = "yes or no",
-		[CONFIG_DURATION] = "a duration such as 250ms, 30s, 5m, 12h or 7d",
+		[CONFIG_DURATION] = DURATION_EXPECTED,
 		[CONFIG_SIZE] = "a size such as 4096, 64k or 1m",
 		[CONFIG_TIME] = "a time of day such as 04:00",
+		[CONFIG_ENDS] = "any of success, failed, timeout, cancelled",
 	};
 	return words[type];
 }
 
-static void add_number(struct buf *out, enum config_type type, int64_t n)
+void config_number_write(const struct config_key *key, int64_t n, struct buf *out)
 {
-	if (type == CONFIG_TIME) {
+	if (key->type == CONFIG_TIME) {
 		buf_addf(out, "%02d:%02d", (int)(n / HOUR), (int)(n / MINUTE % 60));
 		if (n % MINUTE != 0)
 			buf_addf(out, ":%02d", (int)(n / SECOND % 60));
-	} else if (type == CONFIG_DURATION) {
-		const struct unit *u = &durations[1];
-		for (size_t i = 2; i < ARRAY_LEN(durations); i++) {
-			if (n != 0 && n % durations[i].factor == 0)
-				u = &durations[i];
-		}
-		buf_addf(out, "%lld%s", (long long)(n / u->factor), n == 0 ? "s" : u->suffix);
-	} else if (type == CONFIG_SIZE) {
+	} else if (key->type == CONFIG_DURATION) {
+		duration_format(out, n);
+	} else if (key->type == CONFIG_ENDS) {
+		add_ends(out, n);
+	} else if (key->type == CONFIG_SIZE) {
 		const struct unit *u = &sizes[0];
 		for (size_t i = 1; i < ARRAY_LEN(sizes); i++) {
 			if (n != 0 && n % sizes[i].factor == 0)
@@ -239,7 +311,7 @@ static void add_number(struct buf *out, enum config_type type, int64_t n)
 	}
 }
 
-static const struct config_key *find(const char *section, const char *name)
+const struct config_key *config_find(const char *section, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		if (strcmp(keys[i].section, section) == 0 && strcmp(keys[i].name, name) == 0)
@@ -252,20 +324,41 @@ static bool parse_number(const struct config_key *key, const char *value, int64_
 {
 	switch (key->type) {
 	case CONFIG_DURATION:
-		return parse_scaled(value, durations, ARRAY_LEN(durations), ret);
+		return duration_parse(bytes_of(value), ret);
 	case CONFIG_SIZE:
 		return parse_scaled(value, sizes, ARRAY_LEN(sizes), ret);
 	case CONFIG_TIME:
 		return parse_time_of_day(value, ret);
+	case CONFIG_ENDS:
+		return parse_ends(value, ret);
 	default:
 		return parse_scaled(value, sizes, 1, ret);
 	}
 }
 
+int config_number_read(const struct config_key *key, const char *value, int64_t *ret, struct buf *errors)
+{
+	int64_t n;
+
+	if (!parse_number(key, value, &n)) {
+		buf_addf(errors, "[%s] %s = %s: expected %s", key->section, key->name, value,
+			expected(key->type));
+		return -1;
+	}
+	if (n < key->min || n > key->max) {
+		buf_addf(errors, "[%s] %s = %s: expected ", key->section, key->name, value);
+		config_number_write(key, key->min, errors);
+		buf_add_str(errors, " to ");
+		config_number_write(key, key->max, errors);
+		return -1;
+	}
+	*ret = n;
+	return 0;
+}
+
 int config_set(struct config *c, const char *section, const char *name, const char *value, struct buf *errors)
 {
-	const struct config_key *key = find(section, name);
-	int64_t n;
+	const struct config_key *key = config_find(section, name);
 
 	if (key == NULL) {
 		buf_addf(errors, "[%s] %s: no such key", section, name);
@@ -276,20 +369,10 @@ int config_set(struct config *c, const char *section, const char *name, const ch
 		*text_at(c, key) = xstrdup(value);
 		return 0;
 	}
-	if (key->type == CONFIG_BOOL) {
-		if (parse_bool(value, flag_at(c, key)))
-			return 0;
-	} else if (parse_number(key, value, &n)) {
-		if (n >= key->min && n <= key->max) {
-			*number_at(c, key) = n;
-			return 0;
-		}
-		buf_addf(errors, "[%s] %s = %s: expected ", section, name, value);
-		add_number(errors, key->type, key->min);
-		buf_add_str(errors, " to ");
-		add_number(errors, key->type, key->max);
-		return -1;
-	}
+	if (key->type != CONFIG_BOOL)
+		return config_number_read(key, value, number_at(c, key), errors);
+	if (parse_bool(value, flag_at(c, key)))
+		return 0;
 	buf_addf(errors, "[%s] %s = %s: expected %s", section, name, value, expected(key->type));
 	return -1;
 }
@@ -452,7 +535,7 @@ void config_value(const struct config *c, const struct config_key *key, struct b
 	else if (key->type == CONFIG_BOOL)
 		buf_add_str(out, *flag_at(m, key) ? "yes" : "no");
 	else
-		add_number(out, key->type, *number_at(m, key));
+		config_number_write(key, *number_at(m, key), out);
 }
 
 void config_sample(struct buf *out)

@@ -75,6 +75,17 @@ struct config {
 	int64_t max_depth;
 	int64_t inline_max;
 	int64_t chunk;
+	/* [task] */
+	int64_t task_lease, task_lease_max;
+	int64_t task_retries, task_crashes;
+	int64_t task_backoff, task_backoff_max;
+	int64_t task_max_tasks, task_max_bytes;
+	int64_t task_max_result, task_max_error;
+	int64_t task_wait_max;
+	int64_t task_keep, task_keep_for;
+	int64_t task_age_after;
+	int64_t task_queues_max;
+	int64_t task_notices; /* CONFIG_ENDS */
 };
 
 enum config_type {
@@ -82,9 +93,10 @@ enum config_type {
 	CONFIG_SECRET, /* a string that CONFIG GET and logs never show */
 	CONFIG_INT,
 	CONFIG_BOOL,
-	CONFIG_DURATION, /* 250ms, 30s, 5m, 12h, 7d; a bare number is seconds */
+	CONFIG_DURATION, /* see duration.h */
 	CONFIG_SIZE,     /* 4096, 64k, 1m */
-	CONFIG_TIME      /* 04:00 */
+	CONFIG_TIME,     /* 04:00 */
+	CONFIG_ENDS      /* how tasks end: any of success, failed, timeout, cancelled, as bits 1, 2, 4, 8 */
 };
 
 struct config_key {
@@ -116,6 +128,15 @@ int config_set(struct config *c, const char *section, const char *name, const ch
 
 /* Moves the reloadable values of `from` into c; names of changed keys that need a restart go to `restart`. */
 void config_reload(struct config *c, struct config *from, struct buf *restart);
+
+/* NULL when there is none. */
+const struct config_key *config_find(const char *section, const char *name);
+/* What a text means as the value of a key that is a number, by its type and range. -1 and a message in errors
+ * when it means nothing. */
+int config_number_read(const struct config_key *key, const char *value, int64_t *ret, struct buf *errors)
+	__attribute__((warn_unused_result));
+/* And back. */
+void config_number_write(const struct config_key *key, int64_t n, struct buf *out);
 
 /* The value of a key as text, as a file would say it; a secret is "(hidden)" or "". */
 void config_value(const struct config *c, const struct config_key *key, struct buf *out);

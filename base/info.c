@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <strings.h>
 
-#define SECTIONS_MAX 24
+#define SECTIONS_MAX 40
 
 static struct {
 	const char *name;

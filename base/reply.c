@@ -19,11 +19,32 @@ void reply_reset(struct reply *r)
 	buf_clear(&r->buf);
 }
 
+#define HEAD_MAX 24
+
+/* Writes "<type><n>\r\n" at the end of text; returns where it begins. Most of a reply is these. */
+static const char *head_text(char text[HEAD_MAX], char type, int64_t n)
+{
+	char *at = text + HEAD_MAX;
+	uint64_t value = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+
+	*--at = '\n';
+	*--at = '\r';
+	do {
+		*--at = (char)('0' + value % 10);
+		value /= 10;
+	} while (value != 0);
+	if (n < 0)
+		*--at = '-';
+	*--at = type;
+	return at;
+}
+
 static void head(struct reply *r, char type, int64_t n)
 {
-	buf_add_char(&r->buf, type);
-	buf_add_i64(&r->buf, n);
-	buf_add(&r->buf, "\r\n", 2);
+	char text[HEAD_MAX];
+	const char *at = head_text(text, type, n);
+
+	buf_add(&r->buf, at, (size_t)(text + HEAD_MAX - at));
 }
 
 void reply_status(struct reply *r, const char *text)
@@ -57,9 +78,18 @@ void reply_int(struct reply *r, int64_t n)
 
 void reply_bulk(struct reply *r, struct bytes b)
 {
-	head(r, '$', (int64_t)b.n);
-	buf_add_bytes(&r->buf, b);
-	buf_add(&r->buf, "\r\n", 2);
+	char text[HEAD_MAX];
+	const char *at = head_text(text, '$', (int64_t)b.n);
+	size_t n = (size_t)(text + HEAD_MAX - at);
+
+	if (!buf_reserve(&r->buf, n + b.n + 2))
+		return;
+	char *to = r->buf.data + r->buf.len;
+	memcpy(to, at, n);
+	if (b.n > 0)
+		memcpy(to + n, b.p, b.n);
+	memcpy(to + n + b.n, "\r\n", 3);
+	r->buf.len += n + b.n + 2;
 }
 
 void reply_str(struct reply *r, const char *s)

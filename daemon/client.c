@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,6 +84,7 @@ void client_drop(struct client *c, const char *reason)
 	watch_stop(&all->idle, &c->idle);
 	watch_stop(&all->partial, &c->partial);
 	watch_stop(&all->stalled, &c->stalled);
+	watch_stop(&all->paused, &c->paused);
 	close(c->fd);
 	TAILQ_REMOVE(&all->list, c, link);
 	all->count--;
@@ -117,13 +119,16 @@ static bool write_out(struct client *c)
 		client_drop(c, strerror(errno));
 		return false;
 	}
-	if (n > 0)
+	int64_t now_us = clock_mono_us();
+	if (n > 0) {
 		stats.bytes_out += (uint64_t)n;
+		watch_start(&c->all->idle, &c->idle, now_us);
+	}
 	bool left = evbuffer_get_length(c->out) > 0;
 	if (!left)
 		watch_stop(&c->all->stalled, &c->stalled);
 	else if (n > 0 || !c->stalled.listed)
-		watch_start(&c->all->stalled, &c->stalled, clock_mono_us());
+		watch_start(&c->all->stalled, &c->stalled, now_us);
 	want_write(c, left);
 	return true;
 }
@@ -143,6 +148,10 @@ static void settle(struct client *c, bool calls_left)
 	if ((more && client_may_parse(c)) || (calls_left && room))
 		clients_backlog_join(c);
 	want_read(c, c->state == CLIENT_OPEN && !more && client_may_parse(c));
+	if (c->reading || c->calls.running == 0 || c->calls.hung_up)
+		watch_stop(&c->all->paused, &c->paused);
+	else if (!c->paused.listed)
+		watch_start(&c->all->paused, &c->paused, clock_mono_us());
 }
 
 static void client_turn(void *arg)
@@ -216,6 +225,13 @@ static void done(struct call *call)
 		stats_error(error);
 }
 
+static bool hung_up(void *owner)
+{
+	struct pollfd peer = {.fd = ((struct client *)owner)->fd, .events = POLLRDHUP};
+
+	return poll(&peer, 1, 0) > 0;
+}
+
 static void wake(void *owner)
 {
 	turn_schedule(&((struct client *)owner)->task);
@@ -227,6 +243,7 @@ static const struct pipeline_ops ops = {
 	.may_prepare = may_prepare,
 	.protocol = protocol,
 	.done = done,
+	.hung_up = hung_up,
 	.wake = wake,
 };
 
@@ -242,6 +259,7 @@ struct clients *clients_new(struct server *server)
 	TAILQ_INIT(&all->idle);
 	TAILQ_INIT(&all->partial);
 	TAILQ_INIT(&all->stalled);
+	TAILQ_INIT(&all->paused);
 	all->backlog_event = evtimer_new(server->base, clients_on_backlog, all);
 	turn_task_init(&all->new_budget, clients_renew_budget, all);
 	clients_renew_budget(all);
@@ -269,7 +287,7 @@ void clients_accept(struct clients *all, int fd)
 	c->connected_us = clock_mono_us();
 	c->user = users_required(all->server->users) ? NULL : &user_anyone;
 	c->out = evbuffer_new();
-	c->idle.client = c->partial.client = c->stalled.client = c;
+	c->idle.client = c->partial.client = c->stalled.client = c->paused.client = c;
 	resp_init(&c->parser);
 	pipeline_init(&c->calls, &ops, c);
 	turn_task_init(&c->task, client_turn, c);
@@ -296,11 +314,26 @@ static void expire(struct client *c, const char *reason)
 	client_drop(c, reason);
 }
 
+/* The end of what they send is not seen by reading. */
+static void look_after_paused(struct clients *all)
+{
+	struct watch *w, *next;
+
+	for (w = TAILQ_FIRST(&all->paused); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, link);
+		if (!hung_up(w->client))
+			continue;
+		watch_stop(&all->paused, w);
+		pipeline_hang_up(&w->client->calls);
+	}
+}
+
 void clients_expire(struct clients *all, int64_t now_us)
 {
 	const struct config *config = all->server->config;
 	struct client *c;
 
+	look_after_paused(all);
 	while ((c = expired(&all->partial, config->partial_timeout, now_us)) != NULL) {
 		stats.dropped_slow++;
 		expire(c, "partial_timeout");

@@ -2,7 +2,7 @@
 /* The connections: reading, limits, time-outs, writing. What happens to the commands is pipeline.h.
  *
  * A client costs about a kilobyte while idle: bytes are read into one shared buffer and kept per client only
- * when a command is not complete. No client has a timer; the janitor walks three lists, each in order of
+ * when a command is not complete. No client has a timer; the janitor walks lists, each in order of
  * time. Work per client and per turn is bounded; what is left over waits in line for the next turn. */
 #ifndef DAEMON_CLIENT_H
 #define DAEMON_CLIENT_H
@@ -28,7 +28,8 @@ void clients_accept(struct clients *all, int fd);
 size_t clients_count(const struct clients *all);
 /* True when no client has a call or an unsent reply. */
 bool clients_quiet(const struct clients *all);
-/* Closes who has been silent, half-way through a command or deaf for too long. From the janitor. */
+/* Closes who has been silent, half-way through a command or deaf for too long, and looks who has hung up
+ * while he was not read. From the janitor. */
 void clients_expire(struct clients *all, int64_t now_us);
 /* The users were read again: everyone becomes who he is in the new set, or nobody. */
 void clients_rebind(struct clients *all, const struct users *now);

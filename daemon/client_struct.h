@@ -35,7 +35,7 @@ struct clients {
 	unsigned budget;             /* commands that may still be parsed in this turn */
 	unsigned reads;              /* sockets that may still be read in this turn */
 	struct turn_task new_budget; /* sets both at the end of the turn */
-	struct watch_list idle, partial, stalled;
+	struct watch_list idle, partial, stalled, paused;
 };
 
 enum client_state {
@@ -61,6 +61,7 @@ struct client {
 	struct pipeline calls;
 	struct turn_task task;
 	struct watch idle, partial, stalled;
+	struct watch paused;     /* has calls under way and is not read meanwhile */
 	const struct user *user; /* NULL: has not said who he is */
 	char *texts[CLIENT_TEXTS];
 	int64_t connected_us;

@@ -9,6 +9,7 @@
 #include "handlers/employee.h"
 #include "handlers/failure.h"
 #include "handlers/notice.h"
+#include "handlers/task.h"
 #include "handlers/team.h"
 
 #define END                                                                                                  \
@@ -75,6 +76,47 @@ static const struct command_arg optional_job[] = {{.name = "job", .type = ARG_IN
 static const struct command_arg job[] = {{.name = "job", .type = ARG_INTEGER}, END};
 static const struct command_arg team_check[] = {
 	FLAG("repair", "REPAIR"), FLAG("truth", "TRUTH"), FLAG("nowait", "NOWAIT"), FLAG("status", "STATUS"), END};
+
+static const struct command_arg queue[] = {ARG("queue"), END};
+static const struct command_arg task[] = {ARG("task"), END};
+static const struct command_arg claimed_task[] = {ARG("task"), ARG("token"), END};
+static const struct command_arg key_window[] = {
+	{.name = "key", .type = ARG_STRING, .token = "KEY"}, OPTION("duration", "WINDOW"), END};
+#define LEASE OPTION("duration", "LEASE")
+static const struct command_arg task_submit[] = {
+	ARG("queue"), ARG("payload"), OPTION_INT("priority", "PRIORITY"), OPTION("duration", "DELAY"),
+	{.name = "dedupe", .type = ARG_BLOCK, .flags = ARG_OPTIONAL, .args = key_window}, OPTION_INT("retries", "RETRIES"),
+	LEASE, END};
+#define COUNT OPTION_INT("count", "COUNT")
+#define WAIT  OPTION_INT("milliseconds", "WAIT")
+static const struct command_arg task_claim[] = {ARG("queue"), ARG("worker"), COUNT, WAIT, LEASE, END};
+static const struct command_arg task_beat[] = {
+	ARG("worker"), {.name = "claims", .type = ARG_BLOCK, .flags = ARG_MULTIPLE, .args = claimed_task}, LEASE, END};
+static const struct command_arg next_claim[] = {WORD("next", "NEXT"), COUNT, WAIT, END};
+static const struct command_arg task_done[] = {
+	ARG("task"), ARG("token"), OPTION("result", "RESULT"),
+	{.name = "claim", .type = ARG_BLOCK, .flags = ARG_OPTIONAL, .args = next_claim}, END};
+static const struct command_arg task_fail[] = {
+	ARG("task"), ARG("token"), OPTION("text", "ERROR"), OPTION("duration", "DELAY"), END};
+static const struct command_arg priorities[] = {
+	{.name = "low", .type = ARG_INTEGER}, {.name = "high", .type = ARG_INTEGER}, END};
+static const struct command_arg times[] = {{.name = "from", .type = ARG_TIME}, {.name = "to", .type = ARG_TIME}, END};
+static const struct command_arg task_list[] = {
+	ARG("queue"), OPTION("status", "STATUS"),
+	{.name = "priorities", .type = ARG_BLOCK, .token = "PRIORITY", .flags = ARG_OPTIONAL, .args = priorities},
+	{.name = "times", .type = ARG_BLOCK, .token = "SUBMITTED", .flags = ARG_OPTIONAL, .args = times},
+	OPTION("worker", "WORKER"), OPTION("cursor", "CURSOR"), COUNT, END};
+static const struct command_arg queues_page[] = {OPTION("cursor", "CURSOR"), COUNT, END};
+static const struct command_arg queue_or_all[] = {
+	ARG("queue"), {.name = "all", .type = ARG_BLOCK, .args = queues_page}, END};
+static const struct command_arg task_stats[] = {
+	{.name = "which", .type = ARG_ONEOF, .flags = ARG_OPTIONAL, .args = queue_or_all}, END};
+static const struct command_arg setting[] = {ARG("name"), ARG("value"), END};
+static const struct command_arg task_check[] = {
+	FLAG("repair", "REPAIR"), FLAG("nowait", "NOWAIT"), FLAG("status", "STATUS"), END};
+static const struct command_arg task_config[] = {
+	ARG("queue"),
+	{.name = "settings", .type = ARG_BLOCK, .flags = ARG_OPTIONAL | ARG_MULTIPLE, .args = setting}, END};
 
 static const struct command_arg date[] = {ARG("date"), END};
 static const struct command_arg day_close[] = {ARG("date"), OPTION("department", "DEPT"), END};
@@ -218,6 +260,58 @@ static const struct command table[] = {
 	{"TEAM.SUPERVISORS", "team", "Lists the managers above an employee in all of his teams, the nearest first.",
 	 "array of maps employee, team, distance; distance 0 is a team of his",
 	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_SELF | CMD_NEEDS_REDIS, employee, NULL, team_supervisors_exec},
+
+	/* ---- tasks ---- */
+	{"TASK.SUBMIT", "task", "Gives a task into a queue; or, when its key is held, says which one holds it.",
+	 "map id, status, duplicate",
+	 3, 15, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_submit, NULL, task_submit_exec},
+	{"TASK.CLAIM", "task", "Takes the next tasks of a queue, or waits for one; each comes with a token and a lease.",
+	 "array of maps id, token, queue, priority, attempt, lease, deadline, submitted, payload; empty when there is nothing",
+	 3, 9, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_claim, NULL, task_claim_exec},
+	{"TASK.BEAT", "task", "Says that tasks are being worked on, which gives each its whole lease again.",
+	 "map extended, stale, cancel: arrays of ids; stale is another's by now, cancel is to be given up",
+	 4, -1, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_beat, NULL, task_beat_exec},
+	{"TASK.DONE", "task", "Ends a task that was claimed with success; with NEXT claims more of its queue.",
+	 "OK; with NEXT what TASK.CLAIM answers",
+	 3, 10, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_done, NULL, task_done_exec},
+	{"TASK.FAIL", "task", "Says that a try has failed: the task runs again later, or has failed for good.",
+	 "map id, status (pending, failed, cancelled), retries, not_before",
+	 3, 7, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_fail, NULL, task_fail_exec},
+	{"TASK.RELEASE", "task", "Gives a task back as if it had not been claimed.", "OK",
+	 3, 3, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, claimed_task, NULL, task_release_exec},
+	{"TASK.CANCEL", "task", "Cancels a task, or asks the worker that runs it to give it up.",
+	 "map id, status (cancelled, or running: its worker is told)",
+	 2, 2, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task, NULL, task_cancel_exec},
+	{"TASK.RETRY", "task", "Brings a task back that has failed, timed out or been cancelled, or that waits for its time.",
+	 "OK",
+	 2, 2, PRIV_TASK, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task, NULL, task_retry_exec},
+	{"TASK.GET", "task", "Says all that is known of a task.",
+	 "map id, queue, status, priority, submitted, not_before, worker, claimed, deadline, token, attempt, retries, crashes, "
+	 "max_retries, key, cancel, finished, error, size, result, payload; null where there is none",
+	 2, 2, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, task, NULL, task_get_exec},
+	{"TASK.LIST", "task", "Lists the tasks of a queue, place by place: ready, delayed, running, then those that have ended.",
+	 "array of the next cursor (\"\" at the end) and an array of maps as of TASK.GET, without result and payload",
+	 2, 16, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, task_list, NULL, task_list_exec},
+	{"TASK.STATS", "task", "Counts what a queue has; or what each of all queues has.",
+	 "map queue, ready, delayed, running, success, failed, timeout, cancelled, waiting, paused, bytes, "
+	 "total_submitted, total_success, total_failed, total_timeout, total_cancelled, total_retried, total_brought_back, "
+	 "total_expired, total_released, total_aged, total_dropped, oldest; of all queues an array of the next cursor (\"\" at the "
+	 "end) and an array of such maps",
+	 1, 5, PRIV_READ, LANE_BARRIER, CMD_READONLY | CMD_NEEDS_REDIS, task_stats, NULL, task_stats_exec},
+	{"TASK.PAUSE", "task", "Hands out nothing more of a queue; tasks are still taken in.", "OK",
+	 2, 2, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, queue, NULL, task_pause_exec},
+	{"TASK.RESUME", "task", "Ends the pause of a queue.", "OK",
+	 2, 2, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, queue, NULL, task_resume_exec},
+	{"TASK.CONFIG", "task",
+	 "Says what holds for a queue; gives it settings of its own, or takes them away by the value `default`.",
+	 "map paused, lease, retries, crashes, backoff, backoff_max, max_tasks, max_bytes, keep, keep_for, age_after, own (an "
+	 "array: those that are the queue's own)",
+	 2, -1, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_config, NULL, task_config_exec},
+	{"TASK.CHECK", "task",
+	 "Checks that every task stands where its status says and nothing else stands anywhere; with REPAIR puts it right.",
+	 "map state (none, running, done, failed), mode, rounds, keys, tasks, skipped (queues that are too big for their bytes "
+	 "to be added up), milliseconds, findings, repaired, codes, items",
+	 1, 4, PRIV_ADMIN, LANE_BARRIER, CMD_WRITE | CMD_NEEDS_REDIS, task_check, NULL, task_check_exec},
 
 	/* ---- the day ---- */
 	{"DAY.INIT", "day", "Makes the day maps of a work date, if they are not there.",

@@ -196,6 +196,7 @@ void client_on_read(evutil_socket_t fd, short what, void *arg)
 	if (n == 0) {
 		client_set_state(c, CLIENT_ENDING);
 		watch_stop(&c->all->partial, &c->partial);
+		pipeline_hang_up(&c->calls);
 	}
 	stats.bytes_in += (uint64_t)n;
 	watch_start(&c->all->idle, &c->idle, now_us);

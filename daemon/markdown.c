@@ -14,6 +14,7 @@ static const char *right_of(enum privilege privilege)
 		[PRIV_PUNCH] = "punch",
 		[PRIV_READ] = "read",
 		[PRIV_WRITE] = "write",
+		[PRIV_TASK] = "task",
 		[PRIV_ADMIN] = "admin",
 	};
 	return rights[privilege];

@@ -63,6 +63,8 @@ static void complete(struct queued *q)
 		return;
 	}
 	p->held += q->call.reply.buf.len;
+	if (q->call.alone)
+		p->alone = false;
 	if (--p->running == 0)
 		p->barrier = NULL;
 }
@@ -87,10 +89,35 @@ static void on_prepared(struct call *call)
 		q->ops->wake(q->pipeline->owner);
 }
 
+static bool on_looked(struct call *call)
+{
+	const struct queued *q = (const struct queued *)call;
+
+	return q->pipeline == NULL || q->ops->hung_up(q->pipeline->owner);
+}
+
 void pipeline_init(struct pipeline *p, const struct pipeline_ops *ops, void *owner)
 {
 	*p = (struct pipeline){.ops = ops, .owner = owner};
 	TAILQ_INIT(&p->queue);
+}
+
+static void tell_hung_up(struct queued *q)
+{
+	bool news = !q->call.hung_up;
+
+	q->call.hung_up = true;
+	if (news && q->state == QUEUED_RUNNING && q->call.on_hangup != NULL)
+		q->call.on_hangup(&q->call);
+}
+
+void pipeline_hang_up(struct pipeline *p)
+{
+	struct queued *q;
+
+	p->hung_up = true;
+	TAILQ_FOREACH (q, &p->queue, link)
+		tell_hung_up(q);
 }
 
 /* Out of the queue. A handler that has it will bring it to its end. */
@@ -99,7 +126,9 @@ static void detach(struct pipeline *p, struct queued *q)
 	TAILQ_REMOVE(&p->queue, q, link);
 	q->pipeline = NULL;
 	q->call.client = NULL;
-	if (q->state != QUEUED_PREPARING && q->state != QUEUED_RUNNING)
+	if (q->state == QUEUED_RUNNING)
+		tell_hung_up(q);
+	else if (q->state != QUEUED_PREPARING)
 		destroy(q);
 }
 
@@ -137,6 +166,8 @@ static struct queued *append(struct pipeline *p, size_t argc, size_t text)
 	q->call.argv = q->argv;
 	q->call.finished = on_finished;
 	q->call.prepared = on_prepared;
+	q->call.looked = on_looked;
+	q->call.hung_up = p->hung_up;
 	TAILQ_INSERT_TAIL(&p->queue, q, link);
 	if (p->next == NULL)
 		p->next = q;
@@ -192,6 +223,8 @@ void pipeline_push_error(struct pipeline *p, const char *error)
 
 static bool lane_open(const struct pipeline *p, const struct command *command)
 {
+	if (p->alone)
+		return false;
 	if (p->barrier != NULL)
 		return command == p->barrier;
 	return command->lane != LANE_BARRIER || p->running == 0;
@@ -212,6 +245,8 @@ static void start(struct pipeline *p, struct queued *q)
 		p->barrier = command;
 	if (command->exec(&q->call) == CALL_DONE)
 		complete(q);
+	else
+		p->alone = q->call.alone;
 }
 
 /* Starts p->next if it may start now, or answers it; false when it has to wait. */

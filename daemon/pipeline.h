@@ -28,6 +28,8 @@ struct pipeline_ops {
 	int (*protocol)(void *owner);
 	/* A call is over and its reply complete; call->command is NULL when it was none of the table. */
 	void (*done)(struct call *call);
+	/* The peer has sent its last byte, as the connection itself says. */
+	bool (*hung_up)(void *owner);
 	/* A call has moved outside pipeline_run(). */
 	void (*wake)(void *owner);
 };
@@ -38,9 +40,11 @@ struct pipeline {
 	TAILQ_HEAD(queue, queued) queue;
 	struct queued *next;           /* first that is not started */
 	const struct command *barrier; /* the LANE_BARRIER command that runs now */
-	unsigned count;                /* calls in the queue */
-	unsigned running;              /* started and not finished */
-	size_t held;                   /* bytes of finished replies behind an unfinished call */
+	bool alone;                    /* a call runs behind which nothing is started */
+	bool hung_up;
+	unsigned count;   /* calls in the queue */
+	unsigned running; /* started and not finished */
+	size_t held;      /* bytes of finished replies behind an unfinished call */
 };
 
 void pipeline_init(struct pipeline *p, const struct pipeline_ops *ops, void *owner);
@@ -48,6 +52,9 @@ void pipeline_init(struct pipeline *p, const struct pipeline_ops *ops, void *own
 void pipeline_abandon(struct pipeline *p);
 /* Drops what has not been started. May be called by a handler of this connection. */
 void pipeline_cut(struct pipeline *p);
+
+/* The peer has sent its last byte, if it is there at all: tells the calls. */
+void pipeline_hang_up(struct pipeline *p);
 
 /* Copies a parsed command behind the others and prepares it. `data` and `args` are those of resp_parse(). */
 void pipeline_push(struct pipeline *p, struct app *app, struct client *client, const char *data,

@@ -13,8 +13,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define ALL_RIGHTS (1u << PRIV_PUNCH | 1u << PRIV_READ | 1u << PRIV_WRITE | 1u << PRIV_ADMIN)
-#define BLANKS     " \t\r\n"
+#define ALL_RIGHTS                                                                                           \
+	(1u << PRIV_PUNCH | 1u << PRIV_READ | 1u << PRIV_WRITE | 1u << PRIV_TASK | 1u << PRIV_ADMIN)
+#define RIGHTS "punch, read, write, task, admin"
+#define BLANKS " \t\r\n"
 
 struct users {
 	bool required;
@@ -66,8 +68,11 @@ static char *next_word(char **at, const char *separators)
 /* One word of the rights, commas allowed within. */
 static const char *parse_rights(char *word, struct user *user)
 {
-	static const char *const names[] = {
-		[PRIV_PUNCH] = "punch", [PRIV_READ] = "read", [PRIV_WRITE] = "write", [PRIV_ADMIN] = "admin"};
+	static const char *const names[] = {[PRIV_PUNCH] = "punch",
+		[PRIV_READ] = "read",
+		[PRIV_WRITE] = "write",
+		[PRIV_TASK] = "task",
+		[PRIV_ADMIN] = "admin"};
 	char *name;
 
 	while ((name = next_word(&word, ",")) != NULL) {
@@ -75,7 +80,7 @@ static const char *parse_rights(char *word, struct user *user)
 		while (right <= PRIV_ADMIN && strcmp(name, names[right]) != 0)
 			right++;
 		if (right > PRIV_ADMIN)
-			return "expected the rights punch, read, write, admin";
+			return "expected the rights " RIGHTS;
 		user->rights |= 1u << right;
 	}
 	return NULL;
@@ -110,7 +115,7 @@ static const char *parse_line(char *line, struct user *user)
 			fault = parse_rights(word, user);
 	}
 	if (fault == NULL && user->rights == 0)
-		fault = "expected at least one right: punch, read, write, admin";
+		fault = "expected at least one right: " RIGHTS;
 	return fault;
 }
 

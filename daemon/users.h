@@ -3,9 +3,9 @@
  *
  *     name sha256-of-token right… [employee=ID]
  *
- * with the rights punch, read, write and admin, and the hash as `musterd --hash-token` prints it. '#' begins
- * a comment. A user bound to an employee may only call commands about that employee. Tokens are long random
- * strings and not passwords, so a plain hash is enough. */
+ * with the rights punch, read, write, task and admin, and the hash as `musterd --hash-token` prints it. '#'
+ * begins a comment. A user bound to an employee may only call commands about that employee. Tokens are long
+ * random strings and not passwords, so a plain hash is enough. */
 #ifndef DAEMON_USERS_H
 #define DAEMON_USERS_H
 

@@ -7,13 +7,16 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/info.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "handlers/close_ask.h"
 #include "handlers/command.h"
+#include "handlers/task.h"
 #include "mq/mq.h"
 #include "mq/relay.h"
 #include "persist/batch.h"
+#include "persist/check_run.h"
 #include "persist/closer.h"
 #include "persist/directory.h"
 #include "persist/employee_set.h"
@@ -21,15 +24,22 @@
 #include "persist/keys.h"
 #include "persist/lease.h"
 #include "persist/ledger.h"
+#include "persist/memory.h"
 #include "persist/migrate.h"
 #include "persist/mysql_link.h"
 #include "persist/opener.h"
 #include "persist/redis.h"
+#include "persist/task.h"
+#include "persist/task_check.h"
+#include "persist/task_read.h"
+#include "persist/task_sweep.h"
+#include "persist/task_wait.h"
 #include "persist/team_change.h"
 #include "persist/team_check.h"
 #include "persist/team_jobs.h"
 #include "persist/team_read.h"
 #include "persist/tree.h"
+#include "persist/tree_trust.h"
 #include "rules/when.h"
 #include "rules/workday.h"
 
@@ -41,7 +51,9 @@
 #define RELAY_GAP_MS   1000
 #define RELAY_BUSY     40
 #define RELAY_ENTRIES  500
+#define RELAY_RECORDS  1000
 #define LEDGER_ENTRIES 500
+#define LEDGER_RECORDS 2000
 #define LEDGER_GAP_MS  250
 #define POLL_MS        500
 #define MYSQL_GRACE_US                                                                                       \
@@ -254,7 +266,9 @@ static void set_tick(struct app *app, int ms)
 
 void app_hurry(struct app *app)
 {
-	team_check_stop(app->team_check);
+	task_waits_stop(app->task_waits);
+	check_run_stop(team_check_run(app->team_check));
+	check_run_stop(task_check_run(app->task_check));
 	team_jobs_hurry(app->team_jobs);
 }
 
@@ -269,6 +283,7 @@ void app_drain(struct app *app, void (*done)(void *arg), void *arg)
 	closer_stop(app->closer);
 	opener_stop(app->opener);
 	team_jobs_stop(app->team_jobs);
+	task_sweep_stop(app->task_sweep);
 	set_tick(app, TICK_FAST_MS);
 }
 
@@ -324,6 +339,80 @@ static bool use_config(struct app *app)
 	return true;
 }
 
+static void make_teams(struct app *app)
+{
+	app->tree_trust = tree_trust_new(app->base, app->config, app->tree);
+	app->team_reads = team_reads_new(app->redis, app->tree, app->tree_trust);
+	app->team_changes = team_changes_new(app->redis, app->config);
+	struct team_jobs_deps jobs = {.base = app->base,
+		.config = app->config,
+		.redis = app->redis,
+		.lease = app->lease,
+		.employees = app->employees,
+		.changed = tree_changed,
+		.arg = app};
+	app->team_jobs = team_jobs_new(&jobs);
+	app->team_check = team_check_new(app->base, app->redis, tree_changed, app);
+}
+
+static void make_tasks(struct app *app)
+{
+	app->tasks = tasks_new(app->redis, app->config);
+	app->task_reads = task_reads_new(app->redis);
+	app->task_waits = task_waits_new(app->base, app->redis, app->tasks, app->config);
+	struct task_sweep_deps sweep = {.base = app->base,
+		.config = app->config,
+		.redis = app->redis,
+		.lease = app->lease,
+		.journalled = journalled,
+		.arg = app};
+	app->task_sweep = task_sweep_new(&sweep);
+	app->task_check = task_check_new(app->base, app->redis, app->config);
+	app->memory = memory_new(app->base, app->redis);
+	info_register("Tasks", task_info_write, app);
+}
+
+static void make_closer(struct app *app)
+{
+	struct closer_deps deps = {.base = app->base,
+		.config = app->config,
+		.redis = app->redis,
+		.sql = app->work_sql,
+		.tree = app->tree,
+		.lease = app->lease,
+		.journalled = journalled,
+		.arg = app};
+
+	app->closer = closer_new(&deps);
+}
+
+/* Who reads the journals. */
+static void make_readers(struct app *app)
+{
+	app->relay = relay_new(
+		app->base, app->mq, app->tree, &app->config->task_notices, window_done, &relay_reader);
+	struct journal_spec relay = {.cursor = "relay",
+		.planned = true,
+		.entries = RELAY_ENTRIES,
+		.records = RELAY_RECORDS,
+		.poll_ms = POLL_MS,
+		.gap_ms = RELAY_GAP_MS,
+		.busy_records = RELAY_BUSY,
+		.process = relay_process,
+		.arg = app->relay};
+	relay_reader.journal = journal_new(app->base, app->redis, app->lease, &relay);
+	app->ledger = ledger_new(app->ledger_sql, app->tree, window_done, &ledger_reader);
+	struct journal_spec ledger = {.cursor = "ledger",
+		.entries = LEDGER_ENTRIES,
+		.records = LEDGER_RECORDS,
+		.poll_ms = POLL_MS,
+		.gap_ms = LEDGER_GAP_MS,
+		.busy_records = 2,
+		.process = ledger_process,
+		.arg = app->ledger};
+	ledger_reader.journal = journal_new(app->base, app->redis, app->lease, &ledger);
+}
+
 struct app *app_new(struct event_base *base, struct config *config)
 {
 	struct app *app = xcalloc(1, sizeof(*app));
@@ -334,7 +423,7 @@ struct app *app_new(struct event_base *base, struct config *config)
 		free(app);
 		return NULL;
 	}
-	app->redis = redis_new(base, config);
+	app->redis = redis_new(base, config, REDIS_MAIN);
 	app->schema_sql = mysql_link_new(base, config, "schema");
 	app->ledger_sql = mysql_link_new(base, config, "ledger");
 	app->work_sql = mysql_link_new(base, config, "work");
@@ -344,58 +433,30 @@ struct app *app_new(struct event_base *base, struct config *config)
 	app->checkins = batch_new(app->redis, SCRIPT_CHECKIN, 4, BATCH_EVENTS, checkin_head, app);
 	app->employees = batch_new(
 		app->redis, SCRIPT_EMPLOYEE_SET, EMPLOYEE_SET_KEYS, BATCH_EVENTS, employee_set_head, NULL);
-	app->team_reads = team_reads_new(app->redis);
-	app->team_changes = team_changes_new(app->redis, config);
 	app->opener = opener_new(base, app->redis, app->lease);
-	struct team_jobs_deps jobs = {.base = base,
-		.config = config,
-		.redis = app->redis,
-		.lease = app->lease,
-		.employees = app->employees,
-		.changed = tree_changed,
-		.arg = app};
-	app->team_jobs = team_jobs_new(&jobs);
-	app->team_check = team_check_new(base, app->redis, tree_changed, app);
-	struct closer_deps deps = {.base = base,
-		.config = config,
-		.redis = app->redis,
-		.sql = app->work_sql,
-		.tree = app->tree,
-		.lease = app->lease,
-		.journalled = journalled,
-		.arg = app};
-	app->closer = closer_new(&deps);
-
-	app->relay = relay_new(base, app->mq, app->tree, window_done, &relay_reader);
-	struct journal_spec relay = {.cursor = "relay",
-		.planned = true,
-		.entries = RELAY_ENTRIES,
-		.poll_ms = POLL_MS,
-		.gap_ms = RELAY_GAP_MS,
-		.busy_records = RELAY_BUSY,
-		.process = relay_process,
-		.arg = app->relay};
-	relay_reader.journal = journal_new(base, app->redis, app->lease, &relay);
-	app->ledger = ledger_new(app->ledger_sql, app->tree, window_done, &ledger_reader);
-	struct journal_spec ledger = {.cursor = "ledger",
-		.entries = LEDGER_ENTRIES,
-		.poll_ms = POLL_MS,
-		.gap_ms = LEDGER_GAP_MS,
-		.busy_records = 2,
-		.process = ledger_process,
-		.arg = app->ledger};
-	ledger_reader.journal = journal_new(base, app->redis, app->lease, &ledger);
-
+	make_teams(app);
+	make_tasks(app);
+	make_closer(app);
+	make_readers(app);
 	redis_on_change(app->redis, on_redis, app);
 	app->tick = event_new(base, -1, EV_PERSIST, on_tick, app);
 	set_tick(app, TICK_FAST_MS);
 	return app;
 }
 
+/* The tree is loaded when the link is up, and trusted if it was watched before. */
+static void on_watch_tried(void *arg)
+{
+	const struct app *app = arg;
+
+	redis_start(app->redis);
+}
+
 void app_start(struct app *app)
 {
 	app->started_us = clock_mono_us();
-	redis_start(app->redis);
+	tree_trust_start(app->tree_trust, on_watch_tried, app);
+	task_waits_start(app->task_waits);
 	mysql_link_start(app->schema_sql);
 }
 
@@ -415,13 +476,21 @@ void app_free(struct app *app)
 	mysql_link_free(app->schema_sql);
 	mysql_link_free(app->ledger_sql);
 	mysql_link_free(app->work_sql);
+	tree_trust_stop(app->tree_trust);
 	redis_free(app->redis);
 	batch_free(app->checkins);
 	batch_free(app->employees);
 	team_jobs_free(app->team_jobs);
+	tree_trust_free(app->tree_trust);
 	team_reads_free(app->team_reads);
 	team_changes_free(app->team_changes);
 	team_check_free(app->team_check);
+	tasks_free(app->tasks);
+	task_reads_free(app->task_reads);
+	task_waits_free(app->task_waits);
+	task_sweep_free(app->task_sweep);
+	task_check_free(app->task_check);
+	memory_free(app->memory);
 	mq_free(app->mq);
 	tree_free(app->tree);
 	relay_free(app->relay);

@@ -18,16 +18,30 @@ struct directory;
 struct event_base;
 struct lease;
 struct ledger;
+struct memory;
 struct mq;
 struct mysql_link;
 struct opener;
 struct redis;
 struct relay;
+struct task_check;
+struct task_reads;
+struct task_sweep;
+struct task_waits;
+struct tasks;
 struct team_check;
 struct team_changes;
 struct team_jobs;
 struct team_reads;
+struct tree_trust;
 struct tree;
+
+/* What this daemon has answered about tasks since it started. */
+struct task_totals {
+	uint64_t submitted, duplicates, refused; /* BUSY */
+	uint64_t claimed, done, failed, released, cancelled;
+	uint64_t stale; /* calls of workers who had lost their task */
+};
 
 struct app {
 	struct event_base *base;
@@ -40,8 +54,16 @@ struct app {
 	struct opener *opener;
 	struct team_jobs *team_jobs;
 	struct team_changes *team_changes;
+	struct tree_trust *tree_trust;
 	struct team_reads *team_reads;
 	struct team_check *team_check;
+	struct tasks *tasks;
+	struct task_reads *task_reads;
+	struct task_waits *task_waits;
+	struct task_sweep *task_sweep;
+	struct task_check *task_check;
+	struct memory *memory;
+	struct task_totals task_totals;
 	/* Migrations; the ledger's own; the close, failures and look-ups. */
 	struct mysql_link *schema_sql, *ledger_sql, *work_sql;
 	struct ledger *ledger;

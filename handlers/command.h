@@ -7,7 +7,8 @@
  *
  * Life of a call: parsed -> prepare (any number of calls ahead, see below) -> started in the order of its
  * connection -> CALL_DONE at once, or CALL_WAIT and later call_finish(). Replies leave in order. A client
- * that goes away in between leaves its calls running: they finish, and their replies are dropped. */
+ * that goes away in between leaves its calls running: they finish, and their replies are dropped. A call that
+ * waits for the world outside asks to be told by on_hangup(). */
 #ifndef HANDLERS_COMMAND_H
 #define HANDLERS_COMMAND_H
 
@@ -32,7 +33,8 @@ enum privilege {
 	PRIV_PUNCH, /* report check-ins */
 	PRIV_READ,  /* look at everything */
 	PRIV_WRITE, /* change employees and departments */
-	PRIV_ADMIN, /* close days, failures, notices, clients, reload */
+	PRIV_TASK,  /* submit tasks and work on them */
+	PRIV_ADMIN, /* close days, failures, notices, queues, clients, reload */
 };
 
 /* How a call stands to the others of its connection. */
@@ -90,9 +92,16 @@ struct call {
 	int64_t received_us; /* monotonic */
 	/* The handler's own; the call does not free it. */
 	void *op;
+	/* Set in exec: it may wait long, so nothing behind it is started before it has finished. */
+	bool alone;
+	/* The handler's own, may be NULL: hung_up has become true while the call runs. May finish the call.
+	 */
+	void (*on_hangup)(struct call *call);
 	/* Set by the daemon. */
+	bool hung_up; /* the peer has sent its last byte; perhaps it still listens, perhaps it is gone */
 	void (*finished)(struct call *call);
 	void (*prepared)(struct call *call);
+	bool (*looked)(struct call *call);
 };
 
 static inline void call_finish(struct call *call)
@@ -103,6 +112,13 @@ static inline void call_finish(struct call *call)
 static inline void call_prepared(struct call *call)
 {
 	call->prepared(call);
+}
+
+/* Whether hung_up is true, or would be if all that has come were read: for what must not be handed to nobody.
+ */
+static inline bool call_hung_up(struct call *call)
+{
+	return call->hung_up || call->looked(call);
 }
 
 /* Replies an error and is the verdict: `return call_fail(call, "ERR …")`. What was in the reply is dropped.

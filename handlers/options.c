@@ -16,6 +16,15 @@ static int refuse(struct call *call, const struct option *options, struct bytes 
 	return -1;
 }
 
+/* The values behind the word; the index of the last. */
+static int take(struct call *call, int i, const struct option *o)
+{
+	*o->value = call->argv[++i];
+	if (o->second != NULL)
+		*o->second = call->argv[++i];
+	return i;
+}
+
 int options_read(struct call *call, int from, const struct option *options)
 {
 	for (int i = from; i < call->argc; i++) {
@@ -24,8 +33,9 @@ int options_read(struct call *call, int from, const struct option *options)
 			o++;
 		if (o->word != NULL && o->flag != NULL && !*o->flag)
 			*o->flag = true;
-		else if (o->word != NULL && o->value != NULL && o->value->p == NULL && i + 1 < call->argc)
-			*o->value = call->argv[++i];
+		else if (o->word != NULL && o->value != NULL && o->value->p == NULL &&
+			 i + 1 + (o->second != NULL) < call->argc)
+			i = take(call, i, o);
 		else
 			return refuse(call, options, call->argv[i]);
 	}

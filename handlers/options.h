@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The words behind a command's fixed arguments: `WORD value` pairs and flags, in any order, each at most
- * once. */
+/* The words behind a command's fixed arguments: `WORD value` pairs, some with a second value, and flags, in
+ * any order, each at most once. */
 #ifndef HANDLERS_OPTIONS_H
 #define HANDLERS_OPTIONS_H
 
@@ -11,8 +11,9 @@
 
 struct option {
 	const char *word;
-	struct bytes *value; /* of a pair; .p stays NULL when it was not given */
-	bool *flag;          /* of a flag */
+	struct bytes *value;  /* of a pair; .p stays NULL when it was not given */
+	bool *flag;           /* of a flag */
+	struct bytes *second; /* of a word with two values; both or none are given */
 };
 
 /* Reads argv[from…] by the list, which ends with a word of NULL. 0, or -1 with the error in the reply. */

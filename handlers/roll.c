@@ -424,11 +424,8 @@ static enum verdict start(struct call *call, bool counting)
 		release(op);
 		return call_fail(call, "ERR invalid CURSOR, expected one that ROLL gave for this department");
 	}
-	enum redis_sent sent = team_read_send(call->app->team_reads, &op->top, 1, on_top, op);
-	if (sent == REDIS_SENT)
-		return CALL_WAIT;
-	release(op);
-	return call_fail(call, "%s", redis_sent_error(sent));
+	team_read_send(call->app->team_reads, &op->top, 1, on_top, op);
+	return CALL_WAIT;
 }
 
 enum verdict roll_exec(struct call *call)

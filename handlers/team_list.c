@@ -215,13 +215,8 @@ static enum verdict start(struct call *call, bool children)
 	reply_init(&o.items, call->reply.protocol);
 	struct list_op *op = xmalloc(sizeof(*op));
 	*op = o;
-	enum redis_sent sent =
-		team_read_send(call->app->team_reads, &op->top_id, op->top_id.n > 0 ? 1 : 0, on_read, op);
-	if (sent == REDIS_SENT)
-		return CALL_WAIT;
-	reply_release(&op->items);
-	free(op);
-	return call_fail(call, "%s", redis_sent_error(sent));
+	team_read_send(call->app->team_reads, &op->top_id, op->top_id.n > 0 ? 1 : 0, on_read, op);
+	return CALL_WAIT;
 }
 
 enum verdict team_children_exec(struct call *call)

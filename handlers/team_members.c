@@ -235,8 +235,8 @@ enum verdict team_of_exec(struct call *call)
 {
 	if (!check_employee(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(
-		call, team_read_of(call->app->team_reads, call->argv[1], true, NULL, 0, on_of, call));
+	team_read_of(call->app->team_reads, call->argv[1], NULL, 0, on_of, call);
+	return CALL_WAIT;
 }
 
 /* ---- TEAM.SUPERVISORS ---- */
@@ -330,8 +330,8 @@ enum verdict team_supervisors_exec(struct call *call)
 {
 	if (!check_employee(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(call,
-		team_read_of(call->app->team_reads, call->argv[1], true, NULL, 0, on_supervisors, call));
+	team_read_of(call->app->team_reads, call->argv[1], NULL, 0, on_supervisors, call);
+	return CALL_WAIT;
 }
 
 /* ---- TEAM.ISMEMBER ---- */
@@ -377,6 +377,6 @@ enum verdict team_ismember_exec(struct call *call)
 	if (!check_dept(call, call->argv[1]) || !check_employee(call, call->argv[2]) ||
 		options_read(call, 3, options) != 0)
 		return CALL_DONE;
-	return sent_verdict(call, team_read_of(call->app->team_reads, call->argv[2], false, &call->argv[1], 1,
-					  on_ismember, call));
+	team_read_of(call->app->team_reads, call->argv[2], &call->argv[1], 1, on_ismember, call);
+	return CALL_WAIT;
 }

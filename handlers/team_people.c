@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/turn.h"
 #include "handlers/app.h"
 #include "handlers/walk.h"
 #include "persist/keys.h"
@@ -58,8 +57,6 @@ struct people_op {
 	/* When it counts. */
 	uint64_t shape;
 	int tries;
-	struct turn_task failure;
-	const char *error;
 };
 
 static void go_on(struct people_op *op);
@@ -357,9 +354,7 @@ static void look(struct people_op *op)
 			give_page(op, true);
 		return;
 	}
-	enum redis_sent sent = team_read_counted(op->app->team_reads, ids, count, on_looked, op);
-	if (sent != REDIS_SENT)
-		fail(op, redis_sent_error(sent));
+	team_read_people(op->app->team_reads, ids, count, on_looked, op);
 }
 
 /* Notes where the present team stands; false when it has left the subtree. */
@@ -450,23 +445,11 @@ static void on_top(
 		on_looked(nodes, count, last, NULL, op);
 }
 
-static void failure_task(void *arg)
-{
-	struct people_op *op = arg;
-
-	fail(op, op->error);
-}
-
 static void start(struct people_op *op)
 {
 	struct bytes top = bytes_of(op->top);
-	enum redis_sent sent = team_read_counted(op->app->team_reads, &top, top.n > 0, on_top, op);
 
-	if (sent == REDIS_SENT)
-		return;
-	op->error = redis_sent_error(sent);
-	turn_task_init(&op->failure, failure_task, op);
-	turn_schedule(&op->failure);
+	team_read_people(op->app->team_reads, &top, top.n > 0, on_top, op);
 }
 
 static struct people_op *op_new(

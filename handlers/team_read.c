@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a single team is, where it stands and how much is below it: all from Redis itself, at one instant. */
+/* What a single team is, where it stands and how much is below it: all of one instant. */
 #include "handlers/team.h"
 
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "handlers/app.h"
 #include "handlers/options.h"
 #include "handlers/team_people.h"
-#include "persist/redis.h"
 #include "persist/team_read.h"
 #include "persist/tree.h"
 
@@ -27,11 +26,6 @@ static void finish(struct call *call, const struct team_node *nodes, size_t coun
 	else
 		write(&call->reply, nodes);
 	call_finish(call);
-}
-
-static enum verdict sent_verdict(struct call *call, enum redis_sent sent)
-{
-	return sent == REDIS_SENT ? CALL_WAIT : call_fail(call, "%s", redis_sent_error(sent));
 }
 
 static void reply_path(struct reply *r, const struct team_node *node)
@@ -71,7 +65,8 @@ enum verdict team_get_exec(struct call *call)
 {
 	if (!check_dept(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(call, team_read_counted(call->app->team_reads, &call->argv[1], 1, on_get, call));
+	team_read_people(call->app->team_reads, &call->argv[1], 1, on_get, call);
+	return CALL_WAIT;
 }
 
 /* ---- TEAM.PATH and TEAM.ANCESTORS ---- */
@@ -87,7 +82,8 @@ enum verdict team_path_exec(struct call *call)
 {
 	if (!check_dept(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(call, team_read_send(call->app->team_reads, &call->argv[1], 1, on_path, call));
+	team_read_send(call->app->team_reads, &call->argv[1], 1, on_path, call);
+	return CALL_WAIT;
 }
 
 static void write_ancestors(struct reply *r, const struct team_node *node)
@@ -114,8 +110,8 @@ enum verdict team_ancestors_exec(struct call *call)
 {
 	if (!check_dept(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(
-		call, team_read_named(call->app->team_reads, &call->argv[1], 1, on_ancestors, call));
+	team_read_send(call->app->team_reads, &call->argv[1], 1, on_ancestors, call);
+	return CALL_WAIT;
 }
 
 /* ---- TEAM.ISBELOW ---- */
@@ -140,7 +136,8 @@ enum verdict team_isbelow_exec(struct call *call)
 {
 	if (!check_dept(call, call->argv[1]) || !check_dept(call, call->argv[2]))
 		return CALL_DONE;
-	return sent_verdict(call, team_read_send(call->app->team_reads, &call->argv[1], 2, on_isbelow, call));
+	team_read_send(call->app->team_reads, &call->argv[1], 2, on_isbelow, call);
+	return CALL_WAIT;
 }
 
 /* ---- TEAM.COUNT ---- */
@@ -205,6 +202,6 @@ enum verdict team_count_exec(struct call *call)
 {
 	if (!check_dept(call, call->argv[1]))
 		return CALL_DONE;
-	return sent_verdict(
-		call, team_read_counted(call->app->team_reads, &call->argv[1], 1, on_count, call));
+	team_read_people(call->app->team_reads, &call->argv[1], 1, on_count, call);
+	return CALL_WAIT;
 }

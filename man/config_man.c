@@ -43,6 +43,7 @@ static const char *type_name(enum config_type type)
 		[CONFIG_DURATION] = "duration",
 		[CONFIG_SIZE] = "size",
 		[CONFIG_TIME] = "time of day",
+		[CONFIG_ENDS] = "words",
 	};
 	return names[type];
 }

@@ -2,38 +2,13 @@
 #include "mq/notice.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/log.h"
 #include "base/mem.h"
+#include "mq/notice_message.h"
 #include "persist/journal.h"
 #include "persist/record.h"
-#include "persist/tree.h"
 #include "rules/punch.h"
-#include "rules/when.h"
 #include "rules/workday.h"
-
-/* What a key takes in the header besides its bytes and a NUL. */
-#define KEY_OVERHEAD 8
-
-enum what { WHAT_IN, WHAT_OUT, WHAT_LATE, WHAT_ABSENT, WHAT_WITHDRAWN, WHAT_CLOSED, WHAT_TEAM };
-
-static const char *const what_names[] = {"attendance.in", "attendance.out", "attendance.late",
-	"attendance.absent", "attendance.withdrawn", "attendance.closed", "team"};
-
-/* Whom a message is for and about. `home` differs from `dept` for a person who was moved during the day: then
- * the supervisors of both hear of it. */
-struct address {
-	enum what what;
-	struct bytes dept, home, date;
-	struct bytes change; /* of a team */
-};
-
-/* Where a department stands: the ids from the root to it, joined by ':'. */
-struct place {
-	struct bytes name;
-	struct buf path;
-};
 
 static void notice_release(struct notice *n)
 {
@@ -53,202 +28,6 @@ void notices_release(struct notices *n)
 	n->list = NULL;
 	n->count = n->cap = 0;
 }
-
-/* ---- places ---- */
-
-static void add_path(struct buf *out, const struct dept *dept)
-{
-	if (dept->parent != NULL) {
-		add_path(out, dept->parent);
-		buf_add_char(out, ':');
-	}
-	buf_add_str(out, dept->id);
-}
-
-static bool is_known(struct notices *all, const struct tree *tree, struct bytes dept)
-{
-	struct bytes path, name;
-
-	if (tree_find(tree, dept) != NULL || tree_gone(tree, dept, &path, &name))
-		return true;
-	bytes_copy(all->unknown, sizeof(all->unknown), dept);
-	return all->alone;
-}
-
-/* Of a department that is known; one that is not has nobody above it. */
-static void find_place(const struct tree *tree, struct bytes dept, struct place *ret)
-{
-	const struct dept *d = tree_find(tree, dept);
-	struct bytes path;
-
-	*ret = (struct place){.name = {"", 0}};
-	if (d != NULL) {
-		ret->name = bytes_of(d->name);
-		add_path(&ret->path, d);
-	} else if (tree_gone(tree, dept, &path, &ret->name)) {
-		buf_add_bytes(&ret->path, path);
-	} else {
-		buf_add_bytes(&ret->path, dept);
-	}
-}
-
-/* All but the last id of a path. */
-static struct bytes above(struct bytes path)
-{
-	size_t n = path.n;
-
-	while (n > 0 && path.p[n - 1] != ':')
-		n--;
-	return (struct bytes){path.p, n > 0 ? n - 1 : 0};
-}
-
-static struct bytes last_of(struct bytes path)
-{
-	size_t n = above(path).n;
-
-	n += n > 0; /* the ':' */
-	return (struct bytes){path.p + n, path.n - n};
-}
-
-/* Length of the part that two paths have in common, in whole ids. */
-static size_t shared(struct bytes a, struct bytes b)
-{
-	size_t i = 0, whole = 0;
-
-	for (; i < a.n && i < b.n && a.p[i] == b.p[i]; i++)
-		whole = a.p[i] == ':' ? i : whole;
-	return (i == a.n || a.p[i] == ':') && (i == b.n || b.p[i] == ':') ? i : whole;
-}
-
-static void add_path_json(struct buf *out, struct bytes path)
-{
-	struct bytes id[2];
-	int parts;
-
-	buf_add_char(out, '[');
-	do {
-		parts = bytes_split(path, ':', id, 2);
-		buf_add_json(out, id[0]);
-		buf_add_char(out, parts == 2 ? ',' : ']');
-		path = id[1];
-	} while (parts == 2);
-}
-
-/* ---- keys ---- */
-
-static void add_cc(struct notice *n, struct bytes dept, bool subtree)
-{
-	buf_add_bytes(&n->keys, buf_bytes(&n->type));
-	buf_add_char(&n->keys, '.');
-	buf_add_bytes(&n->keys, dept);
-	buf_add(&n->keys, subtree ? ".sub" : "", (subtree ? 4 : 0) + 1);
-	n->key_count++;
-}
-
-/* A key for each department above, nearest first, down to those that have one already. What is over `most`
- * bytes of the header is left out. */
-static void add_ancestors(struct notice *n, struct bytes path, size_t have, size_t most)
-{
-	for (struct bytes up = above(path); up.n > have; up = above(up)) {
-		if (n->keys.len + n->key_count * KEY_OVERHEAD > most)
-			n->left_out++;
-		else
-			add_cc(n, last_of(up), true);
-	}
-}
-
-/* `other` is the path of the home, or where a team was before; empty when there is none. */
-static void add_keys(struct notice *n, struct bytes path, struct bytes other)
-{
-	buf_addf(&n->key, "%s.%.*s", n->type.data, (int)last_of(path).n, last_of(path).p);
-	add_ancestors(n, path, 0, other.n > 0 ? NOTICE_KEYS_MAX / 2 : NOTICE_KEYS_MAX);
-	if (other.n == 0)
-		return;
-	if (!bytes_eq(last_of(path), last_of(other)))
-		add_cc(n, last_of(other), false);
-	add_ancestors(n, other, shared(above(path), above(other)), NOTICE_KEYS_MAX);
-}
-
-/* ---- messages ---- */
-
-static struct notice *message_new(struct notices *all, const struct address *to, struct bytes ref)
-{
-	if (all->count == all->cap) {
-		all->cap = all->cap == 0 ? 16 : all->cap * 2;
-		all->list = xrealloc(all->list, all->cap * sizeof(all->list[0]));
-	}
-	struct notice *n = &all->list[all->count++];
-	*n = (struct notice){.what = (int)to->what, .events = 1};
-	buf_add_bytes(&n->id, ref);
-	buf_addf(&n->id, ":%d", (int)to->what);
-	buf_add_str(&n->type, what_names[to->what]);
-	if (to->what == WHAT_TEAM) {
-		buf_add_char(&n->type, '.');
-		buf_add_bytes(&n->type, to->change);
-	}
-	return n;
-}
-
-static void open_message(struct notice *n, const struct address *to, struct bytes path, struct bytes name)
-{
-	buf_addf(&n->body, "{\"schema\":1,\"type\":\"%s\",\"dept\":", n->type.data);
-	buf_add_json(&n->body, to->dept);
-	buf_add_str(&n->body, ",\"dept_name\":");
-	buf_add_json(&n->body, name);
-	buf_add_str(&n->body, ",\"path\":");
-	add_path_json(&n->body, path);
-	if (to->date.n > 0) {
-		buf_add_str(&n->body, ",\"day\":");
-		buf_add_json(&n->body, to->date);
-	}
-	buf_add_str(&n->body, ",\"events\":[");
-}
-
-/* The message of this group that has room for one more event. */
-static struct notice *find_message(struct notices *all, const struct address *to, const struct buf *group)
-{
-	/* From the end: consecutive events find theirs soon. */
-	for (size_t i = all->count; i-- > 0;) {
-		struct notice *n = &all->list[i];
-		if (n->what == (int)to->what && n->events < NOTICE_EVENTS_MAX &&
-			bytes_eq(buf_bytes(&n->group), buf_bytes(group)))
-			return n;
-	}
-	return NULL;
-}
-
-/* The message that one more event of this kind goes into; a new one when there is none or it is full. NULL
- * when the department is not known. */
-static struct notice *message_for(
-	struct notices *all, const struct address *to, struct bytes ref, const struct tree *tree)
-{
-	struct buf group = BUF_INIT;
-	struct place at, home = {.name = {"", 0}};
-
-	if (!is_known(all, tree, to->dept) || !is_known(all, tree, to->home))
-		return NULL;
-	buf_addf(&group, "%.*s|%.*s|%.*s|%.*s", (int)to->dept.n, to->dept.p, (int)to->home.n, to->home.p,
-		(int)to->date.n, to->date.p, (int)to->change.n, to->change.p);
-	struct notice *n = find_message(all, to, &group);
-	if (n != NULL) {
-		buf_release(&group);
-		buf_add_char(&n->body, ',');
-		n->events++;
-		return n;
-	}
-	n = message_new(all, to, ref);
-	n->group = group;
-	find_place(tree, to->dept, &at);
-	if (!bytes_eq(to->home, to->dept))
-		find_place(tree, to->home, &home);
-	add_keys(n, buf_bytes(&at.path), buf_bytes(&home.path));
-	open_message(n, to, buf_bytes(&at.path), at.name);
-	buf_release(&at.path);
-	buf_release(&home.path);
-	return n;
-}
-
-/* ---- events ---- */
 
 static void add_text(struct buf *out, const char *field, struct bytes value)
 {
@@ -327,7 +106,7 @@ static bool make_punch(struct notices *all, const struct journal_record *record,
 		return true; /* within the debounce window of another: kept, not told */
 	bool is_in = p.direction == 'I' || (p.direction == 'U' && after.in == p.at);
 	struct address to = {is_in ? WHAT_IN : WHAT_OUT, p.dept, p.home, p.date, {"", 0}};
-	if (!is_known(all, tree, p.dept) || !is_known(all, tree, p.home))
+	if (!message_dept_known(all, tree, p.dept) || !message_dept_known(all, tree, p.home))
 		return false;
 	struct notice *n;
 	if (after.punches != before.punches) {
@@ -411,9 +190,7 @@ static bool make_team(struct notices *all, const struct journal_record *record, 
 	if (bytes_split(record->text, '|', f, 10) != 10 || !bytes_to_i64(f[5], &version))
 		return true;
 	struct address to = {WHAT_TEAM, f[2], f[2], {"", 0}, f[1]};
-	struct notice *n = message_new(all, &to, record->ref);
-	add_keys(n, f[7], record_optional(f[8]));
-	open_message(n, &to, f[7], f[9]);
+	struct notice *n = message_for_team(all, &to, record->ref, f[7], record_optional(f[8]), f[9]);
 	buf_addf(&n->body, "{\"id\":\"%.*s\",\"team\":", (int)record->ref.n, record->ref.p);
 	buf_add_json(&n->body, f[2]);
 	add_text(&n->body, "name", f[9]);
@@ -421,10 +198,10 @@ static bool make_team(struct notices *all, const struct journal_record *record, 
 	add_text(&n->body, "manager", record_optional(f[4]));
 	add_text(&n->body, "state", f[6]);
 	buf_add_str(&n->body, ",\"path\":");
-	add_path_json(&n->body, f[7]);
+	message_add_path(&n->body, f[7]);
 	if (record_optional(f[8]).n > 0) {
 		buf_add_str(&n->body, ",\"old_path\":");
-		add_path_json(&n->body, f[8]);
+		message_add_path(&n->body, f[8]);
 	}
 	buf_addf(&n->body, ",\"version\":%lld}", (long long)version);
 	return true;
@@ -450,11 +227,34 @@ static bool make_member(struct notices *all, const struct journal_record *record
 	return true;
 }
 
+/* A K record, see persist/record.h. A queue stands in no tree. */
+static bool make_task(struct notices *all, const struct journal_record *record, const struct tree *tree)
+{
+	struct task_record t;
+
+	(void)tree;
+	if (!record_parse_task(record->text, &t) || (all->task_ends & 1 << t.change) == 0)
+		return true;
+	struct address to = {
+		.what = WHAT_TASK, .change = bytes_of(task_change_name(t.change)), .queue = t.queue};
+	struct notice *n = message_for_queue(all, &to, record->ref);
+	buf_addf(&n->body, "{\"id\":\"%.*s\",\"task\":", (int)record->ref.n, record->ref.p);
+	buf_add_json(&n->body, t.id);
+	buf_addf(&n->body, ",\"at\":%lld,\"submitted\":%lld,\"priority\":%lld", (long long)t.at,
+		(long long)t.submitted, (long long)t.priority);
+	buf_addf(&n->body, ",\"retries\":%lld,\"crashes\":%lld", (long long)t.retries, (long long)t.crashes);
+	add_text(&n->body, "worker", t.worker);
+	add_text(&n->body, "key", t.key);
+	add_text(&n->body, "error", t.error);
+	buf_add_char(&n->body, '}');
+	return true;
+}
+
 static const struct {
 	char letter;
 	bool (*make)(struct notices *all, const struct journal_record *record, const struct tree *tree);
-} makers[] = {{'P', make_punch}, {'A', make_absent}, {'W', make_withdrawn}, {'C', make_closed},
-	{'T', make_team}, {'J', make_member}};
+} makers[] = {{'P', make_punch}, {'K', make_task}, {'A', make_absent}, {'W', make_withdrawn},
+	{'C', make_closed}, {'T', make_team}, {'J', make_member}};
 
 static bool make(struct notices *all, const struct journal_record *record, const struct tree *tree)
 {

@@ -62,6 +62,7 @@ struct wait {
 struct relay {
 	struct mq *mq;
 	struct tree *tree;
+	const int64_t *task_ends;
 	void (*done)(struct journal_window *window, bool ok, void *arg);
 	void *arg;
 	struct event *timer;
@@ -294,6 +295,7 @@ void relay_process(struct journal_window *window, void *arg)
 
 	w->relay = r;
 	w->window = window;
+	w->notices.task_ends = *r->task_ends;
 	if (window->partition == keys_org()) {
 		/* What the picture does not know when it has got so far has been removed since: no use to
 		 * wait. */
@@ -317,7 +319,7 @@ static void write_info(struct buf *out, void *arg)
 		r->alarm);
 }
 
-struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree,
+struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree, const int64_t *task_ends,
 	void (*done)(struct journal_window *window, bool ok, void *arg), void *arg)
 {
 	struct relay *r = xcalloc(1, sizeof(*r));
@@ -325,6 +327,7 @@ struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tre
 
 	r->mq = mq;
 	r->tree = tree;
+	r->task_ends = task_ends;
 	r->done = done;
 	r->arg = arg;
 	TAILQ_INIT(&r->works);

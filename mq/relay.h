@@ -7,6 +7,7 @@
 #define MQ_RELAY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct event_base;
 struct journal_window;
@@ -14,8 +15,9 @@ struct mq;
 struct relay;
 struct tree;
 
-/* done(window, ok) is journal_done() of the reader that hands out the windows. */
-struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree,
+/* done(window, ok) is journal_done() of the reader that hands out the windows. `task_ends` is the
+ * configuration's [task] notices, which a reload may change. */
+struct relay *relay_new(struct event_base *base, struct mq *mq, struct tree *tree, const int64_t *task_ends,
 	void (*done)(struct journal_window *window, bool ok, void *arg), void *arg);
 /* After the tree. Windows under way are dropped without a word: the cursor in Redis has not moved. */
 void relay_free(struct relay *r);

@@ -30,6 +30,7 @@ struct batch {
 	void *head_arg;
 	struct redis_args keys, args;
 	struct flight *open; /* NULL while empty */
+	int weight;          /* of what is in it: events, and what batch_weigh() adds */
 	int under_way;       /* sent and not answered */
 	struct turn_task flush;
 };
@@ -92,6 +93,7 @@ void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis
 		b->open = xmalloc(sizeof(*b->open) + (size_t)b->most * sizeof(b->open->slots[0]));
 		b->open->count = 0;
 		b->open->batch = b;
+		b->weight = 0;
 		redis_args_init(&b->keys);
 		redis_args_init(&b->args);
 		if (b->head != NULL)
@@ -102,11 +104,29 @@ void batch_add_begin(struct batch *b, struct redis_args **ret_keys, struct redis
 	*ret_args = &b->args;
 }
 
+void batch_weigh(struct batch *b, int more)
+{
+	b->weight += more;
+}
+
 void batch_add_end(struct batch *b, batch_cb cb, void *arg)
 {
 	b->open->slots[b->open->count++] = (struct event_slot){cb, arg};
-	if (b->open->count == b->most)
+	if (++b->weight >= b->most || b->args.buf.len >= BATCH_BYTES)
 		flush(b);
+}
+
+/* The answers stand in lines. */
+static void tell_lines(const struct flight *f, struct bytes rest)
+{
+	for (int i = 0; i < f->count; i++) {
+		const char *end = rest.n > 0 ? memchr(rest.p, '\n', rest.n) : NULL;
+		struct bytes line = {rest.p, end != NULL ? (size_t)(end - rest.p) : rest.n};
+		size_t step = end != NULL ? line.n + 1 : line.n;
+		rest.p += step;
+		rest.n -= step;
+		f->slots[i].cb(line, NULL, f->slots[i].arg);
+	}
 }
 
 static void on_reply(const struct redisReply *reply, void *arg)
@@ -121,15 +141,10 @@ static void on_reply(const struct redisReply *reply, void *arg)
 		fail(f, error);
 		return;
 	}
-	struct bytes rest = redis_text(reply);
-	for (int i = 0; i < f->count; i++) {
-		const char *end = rest.n > 0 ? memchr(rest.p, '\n', rest.n) : NULL;
-		struct bytes line = {rest.p, end != NULL ? (size_t)(end - rest.p) : rest.n};
-		size_t step = end != NULL ? line.n + 1 : line.n;
-		rest.p += step;
-		rest.n -= step;
-		f->slots[i].cb(line, NULL, f->slots[i].arg);
-	}
+	if (!redis_is_array(reply))
+		tell_lines(f, redis_text(reply));
+	for (int i = 0; redis_is_array(reply) && i < f->count; i++)
+		f->slots[i].cb(redis_text(redis_at(reply, (size_t)i)), NULL, f->slots[i].arg);
 	free(f);
 }
 

@@ -23,7 +23,7 @@ void day_row_union(struct buf *set, struct bytes more);
 #define FAILURE_PAYLOAD_MAX 60000
 
 struct failure_row {
-	const char *kind; /* day, event or rejected */
+	const char *kind; /* day, event, task or rejected */
 	struct bytes ref; /* names the thing: with kind, unique */
 	int32_t day;      /* or -1 */
 	struct bytes dept, employee, payload;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "persist/day_row.h"
 #include "persist/ledger.h"
+#include "persist/ledger_task.h"
 #include "persist/mysql_link.h"
 #include "persist/mysql_text.h"
 #include "rules/when.h"
@@ -15,10 +16,12 @@
 
 #define STATEMENTS 3
 
+struct kind;
+
 /* One failure as it was read. */
 struct failed {
 	char id[24];
-	bool is_day;
+	const struct kind *kind;
 	int32_t day;
 	struct buf dept, employee, payload, ref;
 };
@@ -68,15 +71,32 @@ static void on_tried(const struct mysql_result *result, void *arg)
 	}
 }
 
-/* The row itself; false when it is still not one. */
-static bool render(const struct failed *f, struct buf *out)
+/* ---- what a failure of each kind writes: statements that may be empty; false when it still can't ---- */
+
+static bool render_event(const struct failed *f, struct buf *texts)
 {
+	return ledger_event_insert(&texts[0], buf_bytes(&f->payload), buf_bytes(&f->ref));
+}
+
+/* A payload that was too long to be kept whole is no record: its lengths are wrong. */
+static bool render_task(const struct failed *f, struct buf *texts)
+{
+	for (int i = 0; i < TASK_TABLES; i++) {
+		if (!ledger_task_insert(
+			    &texts[i], (enum task_table)i, buf_bytes(&f->payload), buf_bytes(&f->ref)))
+			return false;
+	}
+	return true;
+}
+
+static bool render_day(const struct failed *f, struct buf *texts)
+{
+	struct buf *out = &texts[0];
 	struct sql_rows rows = {0};
 	struct shift shift = workday_shift(f->day);
 	struct judgement j;
+	char date[DATE_TEXT];
 
-	if (!f->is_day)
-		return ledger_event_insert(out, buf_bytes(&f->payload), buf_bytes(&f->ref));
 	/* A payload that was too long to be kept whole must not become a row. */
 	if (f->employee.len == 0 || f->payload.len >= FAILURE_PAYLOAD_MAX ||
 		punch_judge(buf_bytes(&f->payload), &shift, true, &j) != 0)
@@ -87,37 +107,64 @@ static bool render(const struct failed *f, struct buf *out)
 	buf_add_bytes(out, buf_bytes(&rows.text));
 	buf_add_str(out, day_row_keep_tail);
 	sql_rows_release(&rows);
+	buf_addf(&texts[1],
+		"UPDATE day_close SET written=written+1,failed=failed-1 WHERE failed>0 AND work_date='%s' "
+		"AND dept=",
+		date_format(f->day, date));
+	mysql_add_quoted(&texts[1], buf_bytes(&f->dept));
 	return true;
+}
+
+struct kind {
+	const char *name;
+	bool (*render)(const struct failed *f, struct buf *texts);
+	bool dated;
+};
+
+static const struct kind kinds[] = {
+	{"day", render_day, true}, {"event", render_event, false}, {"task", render_task, false}};
+
+static const struct kind *find_kind(struct bytes name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (bytes_eq(name, bytes_of(kinds[i].name)))
+			return &kinds[i];
+	}
+	return NULL;
+}
+
+/* ---- one after the other ---- */
+
+static void render_retried(const struct failed *f, struct buf *out)
+{
+	buf_add_str(out, "UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
+	mysql_add_datetime(out, clock_wall_ms());
+	buf_addf(out, " WHERE id=%s", f->id);
+}
+
+static void send(struct retry *r)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < STATEMENTS; i++) {
+		if (r->texts[i].len > 0)
+			r->statements[n++] = buf_bytes(&r->texts[i]);
+	}
+	mysql_link_batch(r->link, r->statements, n, on_tried, r);
 }
 
 static void try_next(struct retry *r)
 {
 	while (r->next < r->count) {
 		const struct failed *f = &r->list[r->next];
-		char date[DATE_TEXT];
-		size_t n = 2;
 		for (int i = 0; i < STATEMENTS; i++)
 			buf_clear(&r->texts[i]);
-		if (!render(f, &r->texts[0])) {
-			r->next++;
-			continue;
+		if (f->kind->render(f, r->texts)) {
+			render_retried(f, &r->texts[STATEMENTS - 1]);
+			send(r);
+			return;
 		}
-		buf_add_str(&r->texts[1],
-			"UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
-		mysql_add_datetime(&r->texts[1], clock_wall_ms());
-		buf_addf(&r->texts[1], " WHERE id=%s", f->id);
-		if (f->is_day) {
-			buf_addf(&r->texts[2],
-				"UPDATE day_close SET written=written+1,failed=failed-1 WHERE failed>0 AND "
-				"work_date='%s' AND dept=",
-				date_format(f->day, date));
-			mysql_add_quoted(&r->texts[2], buf_bytes(&f->dept));
-			n = 3;
-		}
-		for (size_t i = 0; i < n; i++)
-			r->statements[i] = buf_bytes(&r->texts[i]);
-		mysql_link_batch(r->link, r->statements, n, on_tried, r);
-		return;
+		r->next++;
 	}
 	finish(r, NULL);
 }
@@ -133,8 +180,8 @@ static void on_list(const struct mysql_result *result, void *arg)
 	r->list = xcalloc(result->rows + 1, sizeof(r->list[0]));
 	for (size_t i = 0; i < result->rows; i++) {
 		struct failed *f = &r->list[r->count];
-		f->is_day = bytes_eq(mysql_cell(result, i, 1), BYTES_LIT("day"));
-		if (!date_parse(mysql_cell(result, i, 2), &f->day) && f->is_day)
+		f->kind = find_kind(mysql_cell(result, i, 1));
+		if (f->kind == NULL || (!date_parse(mysql_cell(result, i, 2), &f->day) && f->kind->dated))
 			continue;
 		bytes_copy(f->id, sizeof(f->id), mysql_cell(result, i, 0));
 		buf_add_bytes(&f->dept, mysql_cell(result, i, 3));
@@ -157,7 +204,7 @@ void failure_retry_start(struct mysql_link *link, int64_t id,
 	r->arg = arg;
 	buf_add_str(&sql,
 		"SELECT id,kind,work_date,dept,employee,payload,ref FROM persist_failure WHERE state='open' "
-		"AND kind IN ('day','event')");
+		"AND kind IN ('day','event','task')");
 	if (id != 0)
 		buf_addf(&sql, " AND id=%lld", (long long)id);
 	buf_add_str(&sql, " ORDER BY id LIMIT 1000");

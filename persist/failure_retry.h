@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tries open failures again, after somebody has mended their cause: a day row is judged and written, a raw
- * event is written. Each is one transaction with its failure's new state, so repeating does nothing twice.
- * What was rejected for its time can't be retried, only discarded. */
+ * event or a task is written. Each is one transaction with its failure's new state, so repeating does nothing
+ * twice. What was rejected for its time can't be retried, only discarded. */
 #ifndef PERSIST_FAILURE_RETRY_H
 #define PERSIST_FAILURE_RETRY_H
 

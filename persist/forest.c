@@ -106,6 +106,7 @@ struct node *forest_new_node(struct forest *f, const struct dept_fields *fields)
 	put_text(n->dept.manager, manager);
 	n->dept.version = fields->version;
 	n->dept.retired = fields->retired;
+	n->dept.trusted = TRUST_LOADED;
 	table_add(f, n);
 	return n;
 }
@@ -344,6 +345,7 @@ struct dept *forest_add(struct forest *f, const struct dept_fields *fields, stru
 	struct node *n = forest_new_node(f, fields);
 
 	n->mark = NODE_READ;
+	n->dept.trusted = TRUST_NOT;
 	hang_up(f, &n->dept, parent);
 	return &n->dept;
 }
@@ -373,8 +375,10 @@ void forest_lift(struct forest *f, struct dept *d)
 {
 	struct dept *parent = above(f, d);
 
-	for (uint32_t i = 0; i < d->child_count; i++)
+	for (uint32_t i = 0; i < d->child_count; i++) {
 		d->children[i]->parent = d->parent;
+		d->children[i]->trusted = TRUST_NOT; /* Redis still has them where they were */
+	}
 	remove_child(parent, d);
 	count(f, parent, -1, d->listed - forest_listed(d));
 	merge_children(parent, d);

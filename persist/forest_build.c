@@ -99,8 +99,10 @@ bool build_lift(struct forest *f, struct dept *d, struct bytes parent)
 	if (up == d)
 		return false; /* damaged: it stays, and goes with what no root is above */
 	unhang(f, d);
-	for (uint32_t i = 0; i < d->child_count; i++)
+	for (uint32_t i = 0; i < d->child_count; i++) {
 		hang(f, d->children[i], up);
+		d->children[i]->trusted = TRUST_NOT; /* Redis still has them where they were */
+	}
 	node_of(d)->gave_way = d->child_count > 0;
 	node_of(d)->mark = NODE_ABSENT;
 	d->child_count = 0;

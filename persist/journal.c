@@ -21,10 +21,7 @@
 #define TRIM_MS     2000
 #define ORG_KEEP_MS 60000 /* every daemon reads the organisation's journal: entries stay at least so long */
 #define ID_TEXT     48
-/* A window ends with the entry that reaches so many records, or so many bytes: what one step of the loop may
- * take.
- */
-#define RECORDS_MAX   1000
+/* A window ends with the entry that reaches so many bytes, or spec.records. */
 #define BYTES_MAX     1048576
 #define ENTRIES_FIRST 32
 #define ENTRIES_MIN   4
@@ -95,6 +92,7 @@ static void window_release(struct part *p)
 static void forget(struct part *p, int64_t ms)
 {
 	window_release(p);
+	p->entries = ENTRIES_FIRST; /* what has gathered meanwhile may be of any size */
 	pause_part(p, ms);
 	enter(p, PART_FOREIGN);
 }
@@ -167,14 +165,13 @@ static bool move_cursor(
 }
 
 /* The fuller a window was, the longer the next one may fill: many small windows would cost more than what is
- * in them, and a single event must not wait. Changes of the tree are not grouped: where more of them wait, as
- * after an import, there is nothing to wait for. */
+ * in them, and a single event must not wait. Where more wait already there is nothing to wait for. */
 static int64_t gap_after(const struct part *p)
 {
 	const struct journal_spec *spec = &p->journal->spec;
 	int records = p->window.count;
 
-	if (records < 2 || (p->number == keys_org() && p->more))
+	if (records < 2 || p->more)
 		return 0;
 	return records >= spec->busy_records ? spec->gap_ms : spec->gap_ms * records / spec->busy_records;
 }
@@ -239,17 +236,16 @@ static void on_planned(const struct redisReply *reply, void *arg)
 static size_t measure(
 	const struct part *p, const struct redisReply *reply, size_t *ret_records, size_t *ret_next)
 {
-	size_t records = 0, bytes = 0, i = 0;
+	size_t records = 0, most = (size_t)p->journal->spec.records, bytes = 0, i = 0;
 
 	/* A planned window ends where it was planned to. */
-	while (i < redis_count(reply) &&
-		((records < RECORDS_MAX && bytes < BYTES_MAX) || p->planned[0] != '\0')) {
+	while (i < redis_count(reply) && ((records < most && bytes < BYTES_MAX) || p->planned[0] != '\0')) {
 		const struct redisReply *values = redis_at(redis_at(reply, i++), 1);
 		records += redis_count(values) / 2;
 		for (size_t v = 1; v < redis_count(values); v += 2)
 			bytes += redis_text(redis_at(values, v)).n;
 	}
-	size_t by_records = i * RECORDS_MAX / (records + 1), by_bytes = i * BYTES_MAX / (bytes + 1);
+	size_t by_records = i * most / (records + 1), by_bytes = i * BYTES_MAX / (bytes + 1);
 	*ret_next = by_records < by_bytes ? by_records : by_bytes;
 	*ret_records = records;
 	return i;

@@ -39,7 +39,8 @@ struct journal_window {
 struct journal_spec {
 	const char *cursor; /* field of the cursor hash: "relay" or "ledger" */
 	bool planned;
-	int entries;      /* most entries of a window */
+	int entries; /* most entries of a window */
+	int records; /* most records, but for those of its last entry: what one step of the loop may take */
 	int64_t poll_ms;  /* looks for entries of other daemons so often */
 	int64_t gap_ms;   /* the longest pause between two windows of a partition */
 	int busy_records; /* a window of so many records is followed by it, smaller ones by less */

@@ -104,6 +104,23 @@ void key_owner(struct buf *b, int partition)
 	add_tagged(b, partition, "owner");
 }
 
+void key_task(struct buf *b, int partition, struct bytes id)
+{
+	add_tagged(b, partition, "task:");
+	buf_add_bytes(b, id);
+}
+
+void key_queue_info(struct buf *b, struct bytes queue)
+{
+	add_tagged(b, keys_partition_of(queue), "queue_info:");
+	buf_add_bytes(b, queue);
+}
+
+void key_part(struct buf *b, int partition, const char *kind)
+{
+	add_tagged(b, partition, kind);
+}
+
 void key_org(struct buf *b, const char *kind)
 {
 	add_tagged(b, partitions, kind);

@@ -30,6 +30,11 @@ void key_journal(struct buf *b, int partition);
 void key_cursor(struct buf *b, int partition);
 void key_owner(struct buf *b, int partition);
 
+/* Of tasks. */
+void key_task(struct buf *b, int partition, struct bytes id);
+void key_queue_info(struct buf *b, struct bytes queue);
+void key_part(struct buf *b, int partition, const char *kind); /* {p}:<kind> */
+
 /* Of the organisation tree. */
 void key_org(struct buf *b, const char *kind);                     /* {org}:<kind> */
 void key_org_of(struct buf *b, const char *kind, struct bytes id); /* {org}:<kind>:<id> */

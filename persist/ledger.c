@@ -11,6 +11,7 @@
 #include "persist/day_row.h"
 #include "persist/journal.h"
 #include "persist/keys.h"
+#include "persist/ledger_task.h"
 #include "persist/ledger_tree.h"
 #include "persist/mysql_text.h"
 #include "persist/record.h"
@@ -19,7 +20,14 @@
 #include "persist/tree.h"
 #include "rules/workday.h"
 
-enum insert { INSERT_EVENTS, INSERT_EMPLOYEES, INSERT_FAILURES, INSERT_COUNT };
+/* Failures last, since a bad row of another becomes one. */
+enum insert {
+	INSERT_EVENTS,
+	INSERT_EMPLOYEES,
+	INSERT_TASKS,
+	INSERT_FAILURES = INSERT_TASKS + TASK_TABLES,
+	INSERT_COUNT
+};
 
 static const struct {
 	const char *head, *tail;
@@ -45,8 +53,8 @@ struct work {
 	struct ledger *ledger;
 	struct journal_window *window;
 	struct sql_rows inserts[INSERT_COUNT];
-	int *event_records; /* which record each row of INSERT_EVENTS is */
-	int late;           /* punches of closed days */
+	int *records[INSERT_FAILURES]; /* which record each row is */
+	int late;                      /* punches of closed days */
 };
 
 struct ledger {
@@ -54,7 +62,7 @@ struct ledger {
 	const struct tree *tree;
 	void (*done)(struct journal_window *window, bool ok, void *arg);
 	void *arg;
-	uint64_t events, failures, revisions, retries;
+	uint64_t events, tasks, failures, revisions, retries;
 };
 
 static void finish(struct work *w, bool ok)
@@ -64,7 +72,8 @@ static void finish(struct work *w, bool ok)
 
 	for (int i = 0; i < INSERT_COUNT; i++)
 		sql_rows_release(&w->inserts[i]);
-	free(w->event_records);
+	for (int i = 0; i < INSERT_FAILURES; i++)
+		free(w->records[i]);
 	free(w);
 	l->retries += !ok;
 	l->done(window, ok, l->arg);
@@ -82,6 +91,17 @@ static void add_instant(struct buf *out, int64_t ms)
 {
 	mysql_add_datetime(out, ms);
 	buf_add_char(out, ',');
+}
+
+/* The row of a record is complete. */
+static void row_end(struct work *w, enum insert insert, int index)
+{
+	struct sql_rows *rows = &w->inserts[insert];
+
+	if (w->records[insert] == NULL)
+		w->records[insert] = xcalloc((size_t)w->window->count, sizeof(w->records[insert][0]));
+	w->records[insert][rows->count] = index;
+	sql_row_end(rows);
 }
 
 static struct bytes manager_of(const struct ledger *l, struct bytes dept)
@@ -139,7 +159,6 @@ bool ledger_event_insert(struct buf *out, struct bytes record, struct bytes ref)
 static void add_punch(struct work *w, int index)
 {
 	const struct journal_record *record = &w->window->records[index];
-	struct sql_rows *rows = &w->inserts[INSERT_EVENTS];
 	struct punch_record p;
 
 	if (!record_parse_punch(record->text, &p)) {
@@ -148,9 +167,8 @@ static void add_punch(struct work *w, int index)
 		add_failure(w, record, &f);
 		return;
 	}
-	add_event(&rows->text, &p, record->ref);
-	w->event_records[rows->count] = index;
-	sql_row_end(rows);
+	add_event(&w->inserts[INSERT_EVENTS].text, &p, record->ref);
+	row_end(w, INSERT_EVENTS, index);
 	w->late += p.late;
 	w->ledger->events++;
 }
@@ -159,7 +177,7 @@ static void add_punch(struct work *w, int index)
 static void add_employee(struct work *w, int index)
 {
 	const struct journal_record *record = &w->window->records[index];
-	struct sql_rows *rows = &w->inserts[INSERT_EMPLOYEES];
+	struct buf *row = &w->inserts[INSERT_EMPLOYEES].text;
 	struct bytes f[6];
 	int64_t received;
 	bool hired = record->text.p[0] == 'E';
@@ -167,15 +185,15 @@ static void add_employee(struct work *w, int index)
 
 	if (bytes_split(record->text, '|', f, fields) != fields || !bytes_to_i64(f[3], &received))
 		return;
-	buf_add_char(&rows->text, '(');
-	add_quoted(&rows->text, f[1]);
-	add_quoted(&rows->text, hired ? f[5] : (struct bytes){"", 0});
-	add_quoted(&rows->text, f[2]);
-	buf_add_str(&rows->text, hired ? "'active'," : "'removed',");
-	add_instant(&rows->text, received);
-	mysql_add_quoted(&rows->text, record->ref);
-	buf_add_char(&rows->text, ')');
-	sql_row_end(rows);
+	buf_add_char(row, '(');
+	add_quoted(row, f[1]);
+	add_quoted(row, hired ? f[5] : (struct bytes){"", 0});
+	add_quoted(row, f[2]);
+	buf_add_str(row, hired ? "'active'," : "'removed',");
+	add_instant(row, received);
+	mysql_add_quoted(row, record->ref);
+	buf_add_char(row, ')');
+	row_end(w, INSERT_EMPLOYEES, index);
 }
 
 /* R|dept|employee|at|received|reason|event id or -|source or - */
@@ -196,22 +214,38 @@ static void add_rejected(struct work *w, int index)
 	add_failure(w, &w->window->records[index], &failure);
 }
 
+static void add_task(struct work *w, int index)
+{
+	const struct journal_record *record = &w->window->records[index];
+	struct task_record t;
+
+	if (!record_parse_task(record->text, &t)) {
+		struct failure_row f = {
+			.kind = "task", .day = -1, .reason = "malformed", .detail = "not a task record"};
+		add_failure(w, record, &f);
+		return;
+	}
+	for (int i = 0; i < TASK_TABLES; i++) {
+		if (!task_inserts[i].wants(&t))
+			continue;
+		task_inserts[i].add(&w->inserts[INSERT_TASKS + i].text, &t, record->ref);
+		row_end(w, (enum insert)(INSERT_TASKS + i), index);
+	}
+	w->ledger->tasks++;
+}
+
 static const struct {
 	char letter;
 	void (*add)(struct work *w, int index);
-} adders[] = {{'P', add_punch}, {'E', add_employee}, {'X', add_employee}, {'R', add_rejected}};
+} adders[] = {
+	{'P', add_punch}, {'K', add_task}, {'E', add_employee}, {'X', add_employee}, {'R', add_rejected}};
 
 /* ---- the write ---- */
 
-static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
+static void keep_bad_event(struct work *w, const struct journal_record *record, const char *message)
 {
-	struct work *w = arg;
-
-	log_warning("persist ledger event=bad-row insert=%zu code=%u message=\"%s\"", insert, code, message);
-	if (insert != INSERT_EVENTS)
-		return;
-	const struct journal_record *record = &w->window->records[w->event_records[row]];
 	struct punch_record p;
+
 	if (!record_parse_punch(record->text, &p))
 		return;
 	struct failure_row f = {.kind = "event",
@@ -221,6 +255,34 @@ static void on_bad(size_t insert, size_t row, unsigned code, const char *message
 		.reason = "refused",
 		.detail = message};
 	add_failure(w, record, &f);
+}
+
+/* Whichever of its rows it is: one failure a record. */
+static void keep_bad_task(struct work *w, const struct journal_record *record, const char *message)
+{
+	struct task_record t;
+	char detail[200];
+
+	if (!record_parse_task(record->text, &t))
+		return;
+	snprintf(detail, sizeof(detail), "%.*s of %.*s: %s", (int)t.id.n, t.id.p, (int)t.queue.n, t.queue.p,
+		message);
+	struct failure_row f = {.kind = "task", .day = -1, .reason = "refused", .detail = detail};
+	add_failure(w, record, &f);
+}
+
+static void on_bad(size_t insert, size_t row, unsigned code, const char *message, void *arg)
+{
+	struct work *w = arg;
+
+	log_warning("persist ledger event=bad-row insert=%zu code=%u message=\"%s\"", insert, code, message);
+	if (insert >= INSERT_FAILURES || insert == INSERT_EMPLOYEES)
+		return;
+	const struct journal_record *record = &w->window->records[w->records[insert][row]];
+	if (insert == INSERT_EVENTS)
+		keep_bad_event(w, record, message);
+	else
+		keep_bad_task(w, record, message);
 }
 
 static void on_revised(bool ok, int revised, void *arg)
@@ -259,6 +321,10 @@ static void collect(struct work *w)
 		w->inserts[i].head = inserts[i].head;
 		w->inserts[i].tail = inserts[i].tail;
 	}
+	for (int i = 0; i < TASK_TABLES; i++) {
+		w->inserts[INSERT_TASKS + i].head = task_inserts[i].head;
+		w->inserts[INSERT_TASKS + i].tail = task_inserts[i].tail;
+	}
 	for (int i = 0; i < w->window->count; i++) {
 		struct bytes text = w->window->records[i].text;
 		for (size_t k = 0; k < ARRAY_LEN(adders); k++) {
@@ -283,7 +349,6 @@ void ledger_process(struct journal_window *window, void *arg)
 		ledger_tree_start(l->link, window, on_tree, w);
 		return;
 	}
-	w->event_records = xcalloc((size_t)window->count + 1, sizeof(w->event_records[0]));
 	collect(w);
 	size_t rows = 0;
 	for (int i = 0; i < INSERT_COUNT; i++)
@@ -305,9 +370,9 @@ static void write_info(struct buf *out, void *arg)
 	const struct ledger *l = arg;
 
 	buf_addf(out,
-		"ledger_events:%llu\r\nledger_failures:%llu\r\nledger_revisions:%llu\r\nledger_retries:%"
-		"llu\r\n",
-		(unsigned long long)l->events, (unsigned long long)l->failures,
+		"ledger_events:%llu\r\nledger_tasks:%llu\r\nledger_failures:%llu\r\n"
+		"ledger_revisions:%llu\r\nledger_retries:%llu\r\n",
+		(unsigned long long)l->events, (unsigned long long)l->tasks, (unsigned long long)l->failures,
 		(unsigned long long)l->revisions, (unsigned long long)l->retries);
 }
 

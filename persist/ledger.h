@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From journal to MySQL: raw punches, employees as of now, refused events, and the revision of rows whose day
- * was closed when a punch arrived. A window is one transaction; the cursor moves after its commit, and every
- * statement bears repetition. The organisation's journal is for ledger_tree.h. */
+/* From journal to MySQL: raw punches, employees as of now, tasks (ledger_task.h), refused events, and the
+ * revision of rows whose day was closed when a punch arrived. A window is one transaction; the cursor moves
+ * after its commit, and every statement bears repetition. The organisation's journal is for ledger_tree.h. */
 #ifndef PERSIST_LEDGER_H
 #define PERSIST_LEDGER_H
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "persist/journal.h"
+#include "persist/journal_position.h"
 #include "persist/mysql_link.h"
 #include "persist/mysql_text.h"
 #include "persist/record.h"
@@ -256,31 +257,6 @@ static void add_member(struct write *w, int record, struct bytes text)
 
 /* ---- the position ---- */
 
-struct position {
-	int64_t ms, number, index;
-};
-
-/* <tag>-<ms>-<number>-<index>; all zero when there is none. */
-static struct position position_of(struct bytes ref)
-{
-	struct bytes f[4];
-	struct position p = {0};
-
-	if (bytes_split(ref, '-', f, 4) == 4 && bytes_to_i64(f[1], &p.ms) && bytes_to_i64(f[2], &p.number) &&
-		bytes_to_i64(f[3], &p.index))
-		return p;
-	return (struct position){0};
-}
-
-static bool is_after(struct bytes ref, struct bytes other)
-{
-	struct position a = position_of(ref), b = position_of(other);
-
-	if (a.ms != b.ms)
-		return a.ms > b.ms;
-	return a.number != b.number ? a.number > b.number : a.index > b.index;
-}
-
 /* Moves the position, which locks it, and fails unless it was where we saw it: another daemon may think that
  * the journal is its own. A scalar subquery of two rows is the one error that a SELECT can choose to have. */
 static void add_position(struct write *w)
@@ -327,7 +303,7 @@ static void send(struct write *w)
 	add_position(w);
 	for (int i = 0; i < w->window->count; i++) {
 		const struct journal_record *r = &w->window->records[i];
-		if (w->bad[i] || r->text.n == 0 || !is_after(r->ref, bytes_of(w->from)))
+		if (w->bad[i] || r->text.n == 0 || !journal_position_after(r->ref, bytes_of(w->from)))
 			continue;
 		if (r->text.p[0] == 'T')
 			add_team(w, i, r->text);
@@ -352,7 +328,7 @@ static void on_position(const struct mysql_result *result, void *arg)
 	}
 	if (result->rows > 0)
 		bytes_copy(w->from, sizeof(w->from), mysql_cell(result, 0, 0));
-	if (is_after(w->window->records[w->window->count - 1].ref, bytes_of(w->from)))
+	if (journal_position_after(w->window->records[w->window->count - 1].ref, bytes_of(w->from)))
 		send(w);
 	else
 		finish(w, true); /* committed before the cursor moved */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "persist/record.h"
 
+#include "persist/task_id.h"
 #include "rules/when.h"
 
 bool record_parse_employee(struct bytes text, struct employee_record *ret)
@@ -95,4 +96,63 @@ void record_removed(struct buf *out, struct bytes employee, struct bytes dept, i
 	add_field(out, employee);
 	add_field(out, dept);
 	buf_add_i64(out, received);
+}
+
+/* ---- tasks ---- */
+
+static const char *const task_changes[TASK_CHANGES] = {
+	"success", "failed", "timeout", "cancelled", "retry", "expired", "released", "retried"};
+
+const char *task_change_name(enum task_change change)
+{
+	return task_changes[change];
+}
+
+static bool parse_change(struct bytes field, enum task_change *ret)
+{
+	for (int i = 0; i < TASK_CHANGES; i++) {
+		if (bytes_eq(field, bytes_of(task_changes[i]))) {
+			*ret = (enum task_change)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Not negative, or -1 for "-". */
+static bool parse_optional(struct bytes field, int64_t *ret)
+{
+	*ret = -1;
+	return record_optional(field).n == 0 || (bytes_to_i64(field, ret) && *ret >= 0);
+}
+
+/* Takes as many bytes as `length` says from the front of *rest. */
+static bool take(struct bytes *rest, struct bytes length, struct bytes *ret)
+{
+	int64_t n;
+
+	if (!bytes_to_i64(length, &n) || n < 0 || (uint64_t)n > rest->n)
+		return false;
+	*ret = (struct bytes){rest->p, (size_t)n};
+	*rest = (struct bytes){rest->p + n, rest->n - (size_t)n};
+	return true;
+}
+
+bool record_parse_task(struct bytes text, struct task_record *ret)
+{
+	struct bytes f[17];
+
+	if (bytes_split(text, '|', f, 17) != 17 || !bytes_eq(f[0], BYTES_LIT("K")) ||
+		!parse_change(f[1], &ret->change))
+		return false;
+	ret->id = f[2];
+	ret->queue = f[3];
+	ret->worker = record_optional(f[8]);
+	ret->key = record_optional(f[9]);
+	return task_id_parse(f[2], NULL, &ret->submitted) && bytes_to_i64(f[4], &ret->priority) &&
+	       bytes_to_i64(f[5], &ret->retries) && bytes_to_i64(f[6], &ret->crashes) &&
+	       parse_optional(f[7], &ret->token) && parse_optional(f[10], &ret->claimed) &&
+	       bytes_to_i64(f[11], &ret->at) && parse_optional(f[12], &ret->until) &&
+	       take(&f[16], f[13], &ret->result) && take(&f[16], f[14], &ret->error) &&
+	       take(&f[16], f[15], &ret->payload) && f[16].n == 0;
 }

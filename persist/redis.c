@@ -21,7 +21,7 @@
 #define BACKOFF_MAX_MS  5000
 #define TICK_MS         100
 #define LOADING_WAIT_MS 500
-#define LISTENERS_MAX   8
+#define LISTENERS_MAX   16
 /* Room in front of the encoded arguments for "*<argc>\r\n" and the head of an EVALSHA. */
 #define HEAD_ROOM 128
 
@@ -34,6 +34,15 @@ enum redis_state {
 };
 
 static const char *const state_names[] = {"down", "resolving", "connecting", "greeting", "ready"};
+
+static const struct {
+	const char *id;      /* in the log */
+	const char *section; /* of INFO */
+	const char *prefix;  /* of its fields there */
+} names[] = {
+	[REDIS_MAIN] = {"link", "Redis", "redis"},
+	[REDIS_WAKE] = {"wake", "Redis wake", "redis_wake"},
+};
 
 enum op_kind {
 	OP_PLAIN, /* sent once */
@@ -59,6 +68,7 @@ struct op {
 struct redis {
 	struct event_base *base;
 	const struct config *config;
+	enum redis_role role;
 	enum redis_state state;
 	redisAsyncContext *ac;
 	struct resolve *resolve;
@@ -87,13 +97,14 @@ static void set_state(struct redis *r, enum redis_state state)
 
 	if (r->state == state)
 		return;
-	log_info("redis link event=state from=%s to=%s", state_names[r->state], state_names[state]);
+	log_info("redis %s event=state from=%s to=%s", names[r->role].id, state_names[r->state],
+		state_names[state]);
 	r->state = state;
 	r->since_us = clock_mono_us();
 	if (state == REDIS_READY) {
 		r->backoff_ms = BACKOFF_MIN_MS;
 		r->trouble[0] = '\0';
-		log_notice("redis link event=ready");
+		log_notice("redis %s event=ready", names[r->role].id);
 	}
 	if (was_ready != (state == REDIS_READY)) {
 		for (int i = 0; i < r->listener_count; i++)
@@ -110,7 +121,7 @@ static void arm(struct redis *r, int64_t ms)
 static void trouble(struct redis *r, const char *what)
 {
 	if (strcmp(r->trouble, what) != 0)
-		log_warning("redis link event=trouble reason=\"%s\"", what);
+		log_warning("redis %s event=trouble reason=\"%s\"", names[r->role].id, what);
 	snprintf(r->trouble, sizeof(r->trouble), "%s", what);
 }
 
@@ -420,6 +431,14 @@ static void greet_with(struct redis *r, int argc, const char *const *argv)
 	greet_with(                                                                                          \
 		r, (int)ARRAY_LEN(((const char *const[]){__VA_ARGS__})), (const char *const[]){__VA_ARGS__})
 
+static void greet_main(struct redis *r)
+{
+	GREET(r, "CONFIG", "GET", "maxmemory-policy");
+	GREET(r, "CONFIG", "GET", "appendonly");
+	for (int i = 0; i < SCRIPT_COUNT; i++)
+		GREET(r, "SCRIPT", "LOAD", script_text((enum script)i).p);
+}
+
 static void greet(struct redis *r)
 {
 	const struct config *c = r->config;
@@ -435,11 +454,9 @@ static void greet(struct redis *r)
 		GREET(r, "AUTH", c->redis_password);
 	GREET(r, "CLIENT", "SETNAME", "musterd");
 	GREET(r, "ROLE");
-	GREET(r, "CONFIG", "GET", "maxmemory-policy");
-	GREET(r, "CONFIG", "GET", "appendonly");
 	GREET(r, "SELECT", db);
-	for (int i = 0; i < SCRIPT_COUNT; i++)
-		GREET(r, "SCRIPT", "LOAD", script_text((enum script)i).p);
+	if (r->role == REDIS_MAIN)
+		greet_main(r);
 	GREET(r, "EXISTS", "muster");
 }
 
@@ -527,27 +544,29 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void write_info(struct buf *out, void *arg)
 {
 	struct redis *r = arg;
+	const char *prefix = names[r->role].prefix;
 
-	buf_addf(out, "redis_link:%s\r\nredis_trouble:%s\r\nredis_commands:%llu\r\nredis_errors:%llu\r\n",
-		state_names[r->state], r->trouble, (unsigned long long)r->commands,
-		(unsigned long long)r->errors);
-	buf_addf(out, "redis_reconnects:%llu\r\nredis_timeouts:%llu\r\nredis_noscript_healed:%llu\r\n",
-		(unsigned long long)r->reconnects, (unsigned long long)r->timeouts,
-		(unsigned long long)r->noscript);
-	buf_addf(out, "redis_inflight_bytes:%zu\r\nredis_oldest_ms:%lld\r\n", r->inflight,
+	buf_addf(out, "%s_link:%s\r\n%s_trouble:%s\r\n", prefix, state_names[r->state], prefix, r->trouble);
+	buf_addf(out, "%s_commands:%llu\r\n%s_errors:%llu\r\n", prefix, (unsigned long long)r->commands,
+		prefix, (unsigned long long)r->errors);
+	buf_addf(out, "%s_reconnects:%llu\r\n%s_timeouts:%llu\r\n", prefix, (unsigned long long)r->reconnects,
+		prefix, (unsigned long long)r->timeouts);
+	buf_addf(out, "%s_noscript_healed:%llu\r\n", prefix, (unsigned long long)r->noscript);
+	buf_addf(out, "%s_inflight_bytes:%zu\r\n%s_oldest_ms:%lld\r\n", prefix, r->inflight, prefix,
 		(long long)redis_now_lag_ms(r));
 }
 
-struct redis *redis_new(struct event_base *base, const struct config *config)
+struct redis *redis_new(struct event_base *base, const struct config *config, enum redis_role role)
 {
 	struct redis *r = xcalloc(1, sizeof(*r));
 
 	r->base = base;
 	r->config = config;
+	r->role = role;
 	r->backoff_ms = BACKOFF_MIN_MS;
 	TAILQ_INIT(&r->ops);
 	r->timer = event_new(base, -1, 0, on_timer, r);
-	info_register("Redis", write_info, r);
+	info_register(names[role].section, write_info, r);
 	return r;
 }
 

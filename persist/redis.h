@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The link to Redis: one connection, pipelined, asynchronous. What is sent first is applied first.
+/* A link to Redis: one connection, pipelined, asynchronous. What is sent first is applied first. All goes
+ * over REDIS_MAIN; REDIS_WAKE is for commands that block, which would hold up everything behind them.
  *
  * Every command that redis_send() took gets exactly one callback, later: with a reply, or with NULL when the
  * link was lost under it and nobody knows whether it was applied. A command that was not taken gets none. The
@@ -23,12 +24,13 @@ struct redisReply;
 
 typedef void (*redis_cb)(const struct redisReply *reply, void *arg);
 
-struct redis *redis_new(struct event_base *base, const struct config *config);
+enum redis_role { REDIS_MAIN, REDIS_WAKE };
+struct redis *redis_new(struct event_base *base, const struct config *config, enum redis_role role);
 void redis_free(struct redis *r);
 void redis_start(struct redis *r);
 /* Commands can be sent. */
 bool redis_ready(const struct redis *r);
-/* fn(arg) on every change between ready and not ready. At most 8. */
+/* fn(arg) on every change between ready and not ready. At most 16. */
 void redis_on_change(struct redis *r, void (*fn)(void *arg), void *arg);
 size_t redis_inflight(const struct redis *r);
 int64_t redis_now_lag_ms(const struct redis *r); /* age of the oldest unanswered command */

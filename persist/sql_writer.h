@@ -29,7 +29,7 @@ void sql_rows_release(struct sql_rows *rows);
 /* Rows that were not bad. */
 size_t sql_rows_good(const struct sql_rows *rows);
 
-#define SQL_INSERTS_MAX 4
+#define SQL_INSERTS_MAX 5
 
 struct sql_write {
 	struct sql_rows *inserts; /* borrowed until done */

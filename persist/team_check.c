@@ -3,38 +3,27 @@
  * come from SCAN, so that what hangs nowhere is found too; what the walk has seen is not looked at again.
  * Each place and key becomes an item that a script looks at, and a script may name further items. Counts that
  * don't add up wait until all links have been looked at: then it can be told which of the numbers is wrong.
- *
- * A step that Redis refuses for now is done again; a check that loses Redis ends. */
+ */
 #include "persist/team_check.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/info.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "persist/check_queue.h"
+#include "persist/check_run.h"
+#include "persist/findings.h"
 #include "persist/keys.h"
 #include "persist/redis.h"
 #include "persist/seen.h"
-#include "persist/team_check_queue.h"
-#include "persist/team_findings.h"
 
-#define SCAN_COUNT   "500"
-#define WORK_MS      8
-#define PAUSE_MS     2
-#define RETRY_MS     500
-#define FAILURES_MAX 60 /* in a row */
-#define ITEM_MAX     128
-#define ROUNDS_MAX   40
-#define LOGGED_MAX   1000 /* repairs of a check, so that a million of them don't fill a disk */
+#define ITEM_MAX 128
 
 enum check_state {
-	CHECK_IDLE,
 	CHECK_WALKING,  /* down from the roots */
 	CHECK_SCANNING, /* through the keyspace; what a page gave is looked at before the next */
 	CHECK_VERIFYING /* every key has been looked at; nodes whose counts don't add up are */
@@ -47,72 +36,34 @@ struct suspect {
 	char id[];
 };
 
-struct wait {
-	int64_t deadline_us;
-	void (*fn)(void *arg);
-	void *arg;
-	TAILQ_ENTRY(wait) link;
-};
-
 struct team_check {
+	struct check_run *run;
 	struct redis *redis;
-	struct event *timer;
 	void (*changed)(void *arg);
 	void *changed_arg;
 	enum check_state state;
-	enum team_check_mode mode;
-	bool asking;
-	const char *error;
-	char base[KEYS_PREFIX_MAX + 16]; /* the prefix of the organisation's keys */
-	char cursor[24];                 /* of SCAN */
-	bool scanned;
-	struct team_check_queue *nodes, *keys; /* of lua/team_check.lua, of lua/team_check_keys.lua */
-	struct seen *seen; /* what the walk has looked at: dept:<id>, direct_children:<id> */
+	char base[KEYS_PREFIX_MAX + 16];  /* the prefix of the organisation's keys */
+	struct check_queue *nodes, *keys; /* of lua/team_check.lua, of lua/team_check_keys.lua */
+	struct seen *seen;                /* what the walk has looked at: dept:<id>, direct_children:<id> */
 	struct suspect *suspects;
-	struct team_findings *findings;
-	int round, failures;
-	int64_t node_count, key_count, fixed; /* of this round */
-	int64_t rested_us;                    /* end of the last pause */
-	int64_t began_us, took_ms, ended_ms;
-	TAILQ_HEAD(, wait) waits;
+	bool singles; /* the keys of which there is one have been pushed */
 };
-
-static const char *const mode_names[] = {"check", "repair", "truth"};
 
 static void set_state(struct team_check *c, enum check_state state)
 {
-	static const char *const names[] = {"idle", "walking", "scanning", "verifying"};
+	static const char *const names[] = {"walking", "scanning", "verifying"};
 
 	if (c->state != state)
 		log_info("persist check event=state from=%s to=%s round=%d", names[c->state], names[state],
-			c->round);
+			check_run_round(c->run));
 	c->state = state;
-}
-
-static void arm(struct team_check *c, int64_t ms)
-{
-	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
-
-	event_add(c->timer, &tv);
-}
-
-/* The next step: at once, with a pause now and then, so that Redis is others' at least a fifth of the time.
- */
-static void go_on(struct team_check *c)
-{
-	int64_t now = clock_mono_us();
-	bool tired = now - c->rested_us > WORK_MS * 1000;
-
-	if (tired)
-		c->rested_us = now + PAUSE_MS * 1000;
-	arm(c, tired ? PAUSE_MS : 0);
 }
 
 /* ---- items and suspects ---- */
 
-static void push(struct team_check_queue *q, struct bytes item)
+static void push(struct check_queue *q, struct bytes item)
 {
-	team_check_queue_push(q, item, BYTES_LIT(""));
+	check_queue_push(q, item, BYTES_LIT(""));
 }
 
 static struct suspect *suspect(struct team_check *c, struct bytes id)
@@ -133,11 +84,11 @@ static void verify_next(struct team_check *c)
 {
 	struct buf item = BUF_INIT, from = BUF_INIT;
 
-	for (int i = 0; i < TEAM_CHECK_ITEMS && c->suspects != NULL; i++) {
+	for (int i = 0; i < CHECK_ITEMS && c->suspects != NULL; i++) {
 		struct suspect *s = c->suspects;
 		buf_addf(&item, "verify:%s", s->id);
 		buf_addf(&from, "0:%lld:0", -(long long)s->missing);
-		team_check_queue_push(c->keys, buf_bytes(&item), buf_bytes(&from));
+		check_queue_push(c->keys, buf_bytes(&item), buf_bytes(&from));
 		buf_clear(&item);
 		buf_clear(&from);
 		HASH_DEL(c->suspects, s);
@@ -147,12 +98,13 @@ static void verify_next(struct team_check *c)
 	buf_release(&from);
 }
 
-static void drop_work(struct team_check *c)
+static void drop(void *arg)
 {
+	struct team_check *c = arg;
 	struct suspect *s, *tmp;
 
-	team_check_queue_clear(c->nodes);
-	team_check_queue_clear(c->keys);
+	check_queue_clear(c->nodes);
+	check_queue_clear(c->keys);
 	HASH_ITER (hh, c->suspects, s, tmp) {
 		HASH_DEL(c->suspects, s);
 		free(s);
@@ -163,82 +115,39 @@ static void drop_work(struct team_check *c)
 
 /* ---- rounds ---- */
 
-static void begin_round(struct team_check *c)
+static void begin_round(void *arg)
 {
-	c->round++;
-	c->node_count = c->key_count = c->fixed = 0;
-	c->scanned = false;
-	snprintf(c->cursor, sizeof(c->cursor), "0");
+	struct team_check *c = arg;
+
 	seen_free(c->seen);
 	c->seen = seen_new();
+	c->singles = false;
 	set_state(c, CHECK_WALKING);
 	push(c->nodes, BYTES_LIT("roots"));
-	go_on(c);
 }
 
-static void answer(struct team_check *c, bool late_only)
+/* The first round of a repair of the truth only puts back what some parent still lists; what is lost after
+ * that is for the second. */
+static bool again(int64_t left, void *arg)
 {
-	struct wait *w, *next;
-	int64_t now = clock_mono_us();
+	const struct team_check *c = arg;
 
-	for (w = TAILQ_FIRST(&c->waits); w != NULL; w = next) {
-		next = TAILQ_NEXT(w, link);
-		if (late_only && now < w->deadline_us)
-			continue;
-		TAILQ_REMOVE(&c->waits, w, link);
-		w->fn(w->arg);
-		free(w);
-	}
+	return check_run_mode(c->run) == TEAM_CHECK_TRUTH && check_run_round(c->run) == 1 && left > 0;
 }
 
-static void end(struct team_check *c, const char *error)
+static void repaired(void *arg)
 {
-	drop_work(c);
-	event_del(c->timer);
-	c->error = error;
-	c->took_ms = (clock_mono_us() - c->began_us) / 1000;
-	c->ended_ms = clock_wall_ms();
-	set_state(c, CHECK_IDLE);
-	log_notice("persist check event=%s mode=%s rounds=%d nodes=%lld findings=%lld left=%lld ms=%lld",
-		error == NULL ? "done" : "failed", mode_names[c->mode], c->round, (long long)c->node_count,
-		(long long)team_findings_count(c->findings), (long long)team_findings_left(c->findings),
-		(long long)c->took_ms);
-	answer(c, false);
-}
+	struct team_check *c = arg;
 
-/* Until a round repairs nothing more. The first one of a repair of the truth only puts back what some parent
- * still lists; what is lost after that is for the second. */
-static void end_round(struct team_check *c)
-{
-	int64_t left = team_findings_left(c->findings);
-	bool again = c->fixed > 0 || (c->mode == TEAM_CHECK_TRUTH && c->round == 1 && left > 0);
-
-	team_findings_end_round(c->findings);
-	if (c->fixed > 0)
-		c->changed(c->changed_arg);
-	if (again && c->round < ROUNDS_MAX)
-		begin_round(c);
-	else
-		end(c, NULL);
+	c->changed(c->changed_arg);
 }
 
 /* ---- what the scripts answer ---- */
 
-static void take_finding(struct team_check *c, struct bytes line)
+static void found(const struct finding *finding, bool fresh, void *arg)
 {
-	struct bytes f[4];
-
-	if (bytes_split(line, '|', f, 4) != 4)
-		return;
-	struct team_finding finding = {f[0], f[1], f[3], bytes_eq(f[2], BYTES_LIT("1"))};
-	bool fresh = team_findings_add(c->findings, &finding);
-	c->fixed += finding.repaired;
-	if (finding.repaired)
-		log_line(team_findings_count(c->findings) <= LOGGED_MAX ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG,
-			"persist check event=repaired code=%.*s id=%.*s detail=\"%.*s\"", (int)f[0].n, f[0].p,
-			(int)f[1].n, f[1].p, (int)f[3].n, f[3].p);
-	if (fresh && !finding.repaired && bytes_eq(finding.code, BYTES_LIT("DSMISS")))
-		suspect(c, finding.detail)->missing++;
+	if (fresh && bytes_eq(finding->code, BYTES_LIT("DSMISS")))
+		suspect(arg, finding->detail)->missing++;
 }
 
 /* The rest of a line behind `head`; false when it begins otherwise. */
@@ -264,65 +173,33 @@ static void take_item(struct team_check *c, struct bytes item)
 	else if (!cut(item, "direct_children:", &id))
 		push(c->keys, item);
 	else if (seen_add(c->seen, item))
-		team_check_queue_push_first(c->nodes, item);
+		check_queue_push_first(c->nodes, item);
 }
 
-static void take_lines(struct team_check *c, const struct redisReply *reply, size_t i)
+static void take(char sign, struct bytes rest, void *arg)
 {
-	for (; i < redis_count(reply); i++) {
-		struct bytes line = redis_text(redis_at(reply, i)), rest;
-		if (cut(line, "+", &rest))
-			take_item(c, rest);
-		else if (cut(line, "=", &rest))
-			(void)seen_add(c->seen, rest);
-		else
-			take_finding(c, line);
-	}
-}
+	struct team_check *c = arg;
 
-static void retry(struct team_check *c, const char *error)
-{
-	if (++c->failures > FAILURES_MAX)
-		end(c, error);
-	else
-		arm(c, RETRY_MS);
-}
-
-/* Whether the step has its answer. */
-static bool answered(struct team_check *c, const struct redisReply *reply)
-{
-	const char *error = redis_reply_error(reply);
-
-	c->asking = false;
-	if (c->state == CHECK_IDLE)
-		return false;
-	if (reply == NULL) {
-		end(c, error);
-		return false;
-	}
-	if (error != NULL || !redis_is_array(reply)) {
-		retry(c, error != NULL ? error : "ERR the check was given an answer that it can't use");
-		return false;
-	}
-	c->failures = 0;
-	go_on(c);
-	return true;
+	if (sign == '+')
+		take_item(c, rest);
+	else if (sign == '=')
+		(void)seen_add(c->seen, rest);
 }
 
 static void on_nodes(const struct redisReply *reply, void *arg)
 {
 	struct team_check *c = arg;
 
-	if (answered(c, reply))
-		take_lines(c, reply, team_check_queue_take(c->nodes, reply));
+	if (check_run_answered(c->run, reply))
+		check_run_take(c->run, reply, check_queue_take(c->nodes, reply));
 }
 
 static void on_keys(const struct redisReply *reply, void *arg)
 {
 	struct team_check *c = arg;
 
-	if (answered(c, reply))
-		take_lines(c, reply, team_check_queue_take(c->keys, reply));
+	if (check_run_answered(c->run, reply))
+		check_run_take(c->run, reply, check_queue_take(c->keys, reply));
 }
 
 /* ---- walking ---- */
@@ -345,17 +222,18 @@ static bool needs_look(const struct team_check *c, struct bytes kind, struct byt
 	       !seen_has(c->seen, (struct bytes){text, (size_t)n});
 }
 
-static void take_key(struct team_check *c, struct bytes key)
+static void take_key(struct bytes key, void *arg)
 {
+	struct team_check *c = arg;
 	struct bytes f[2], name;
 
 	if (!cut(key, c->base, &name))
 		return;
-	c->key_count++;
+	check_run_count(c->run, 1, 0, 0);
 	if (bytes_split(name, ':', f, 2) != 2)
 		return;
 	if (bytes_eq(f[0], BYTES_LIT("dept")) && id_valid(f[1])) {
-		c->node_count++;
+		check_run_count(c->run, 0, 1, 0);
 		if (!seen_has(c->seen, name))
 			push(c->nodes, name);
 	} else if (bytes_eq(f[0], BYTES_LIT("direct_children")) && id_valid(f[1])) {
@@ -375,146 +253,91 @@ static void push_singles(struct team_check *c)
 		push(c->keys, bytes_of(names[i]));
 }
 
-static void on_page(const struct redisReply *reply, void *arg)
-{
-	struct team_check *c = arg;
-	const struct redisReply *keys = redis_at(reply, 1);
-
-	if (!answered(c, reply))
-		return;
-	bytes_copy(c->cursor, sizeof(c->cursor), redis_text(redis_at(reply, 0)));
-	for (size_t i = 0; i < redis_count(keys); i++)
-		take_key(c, redis_text(redis_at(keys, i)));
-	c->scanned = strcmp(c->cursor, "0") == 0;
-	if (c->scanned)
-		push_singles(c);
-}
-
-/* The prefix is configured and may hold what is special in a pattern. */
-static void add_pattern(struct redis_args *a, const char *base)
-{
-	struct buf pattern = BUF_INIT;
-
-	for (; *base != '\0'; base++) {
-		if (strchr("*?[]\\", *base) != NULL)
-			buf_add_char(&pattern, '\\');
-		buf_add_char(&pattern, *base);
-	}
-	buf_add_char(&pattern, '*');
-	redis_arg_key(a, &pattern);
-	buf_release(&pattern);
-}
-
-static enum redis_sent ask_page(struct team_check *c)
-{
-	struct redis_args a;
-
-	redis_args_init(&a);
-	redis_arg_str(&a, "SCAN");
-	redis_arg_str(&a, c->cursor);
-	redis_arg_str(&a, "MATCH");
-	add_pattern(&a, c->base);
-	redis_arg_str(&a, "COUNT");
-	redis_arg_str(&a, SCAN_COUNT);
-	return redis_query(c->redis, &a, on_page, c);
-}
-
 /* ---- steps ---- */
 
-static enum redis_sent ask_about(struct team_check *c, struct team_check_queue *q, redis_cb cb)
+static enum redis_sent ask_about(struct team_check *c, struct check_queue *q, redis_cb cb)
 {
 	struct redis_args head;
 
 	redis_args_init(&head);
 	redis_arg_str(&head, c->base);
-	if (c->mode == TEAM_CHECK_TRUTH)
-		redis_arg_i64(&head, c->round == 1 ? 2 : 3);
+	if (check_run_mode(c->run) == TEAM_CHECK_TRUTH)
+		redis_arg_i64(&head, check_run_round(c->run) == 1 ? 2 : 3);
 	else
-		redis_arg_i64(&head, c->mode == TEAM_CHECK_REPAIR);
+		redis_arg_i64(&head, check_run_mode(c->run) == TEAM_CHECK_REPAIR);
 	redis_arg_i64(&head, clock_wall_ms());
-	return team_check_queue_send(q, c->redis, &head, cb, c);
+	return check_queue_send(q, c->redis, &head, cb, c);
 }
 
 static bool has_work(const struct team_check *c)
 {
-	return team_check_queue_count(c->nodes) + team_check_queue_count(c->keys) > 0;
+	return check_queue_count(c->nodes) + check_queue_count(c->keys) > 0;
 }
 
-static enum redis_sent ask(struct team_check *c)
+static enum redis_sent ask(void *arg)
 {
-	size_t nodes = team_check_queue_count(c->nodes), keys = team_check_queue_count(c->keys);
+	struct team_check *c = arg;
+	size_t nodes = check_queue_count(c->nodes), keys = check_queue_count(c->keys);
 
 	/* Full portions: that is fewer steps. */
-	if (c->state == CHECK_SCANNING && !c->scanned && nodes < TEAM_CHECK_ITEMS && keys < TEAM_CHECK_ITEMS)
-		return ask_page(c);
+	if (c->state == CHECK_SCANNING && !check_run_scanned(c->run) && nodes < CHECK_ITEMS &&
+		keys < CHECK_ITEMS)
+		return check_run_scan(c->run, c->base, take_key);
 	return nodes >= keys ? ask_about(c, c->nodes, on_nodes) : ask_about(c, c->keys, on_keys);
 }
 
-/* Goes on to the next state when there is nothing left to do in this one; false at the end of the round. */
-static bool find_work(struct team_check *c)
+/* Goes on to the next state when there is nothing left to do in this one. */
+static bool find_work(void *arg)
 {
+	struct team_check *c = arg;
+
 	if (has_work(c))
 		return true;
-	if (c->state == CHECK_WALKING) {
+	if (c->state == CHECK_WALKING)
 		set_state(c, CHECK_SCANNING);
+	if (!check_run_scanned(c->run))
+		return true;
+	if (!c->singles) {
+		push_singles(c);
+		c->singles = true;
 		return true;
 	}
-	if (!c->scanned)
-		return true;
 	set_state(c, CHECK_VERIFYING);
 	verify_next(c);
 	return has_work(c);
 }
 
-static void step(struct team_check *c)
+/* ---- life ---- */
+
+/* Where an item's employee is at home is a key of another slot, which a script must be given; every other
+ * item has the anchor. */
+static void item_key(struct buf *out, const char *item, void *arg)
 {
-	if (!find_work(c)) {
-		end_round(c);
-		return;
-	}
-	enum redis_sent sent = ask(c);
-	c->asking = sent == REDIS_SENT;
-	if (sent == REDIS_FULL)
-		retry(c, redis_sent_error(sent));
-	else if (sent == REDIS_NOT_READY)
-		end(c, redis_sent_error(sent));
+	struct bytes f[3];
+	int n = bytes_split(bytes_of(item), ':', f, 3);
+
+	(void)arg;
+	if (n == 3 && bytes_eq(f[0], BYTES_LIT("member")))
+		key_dir(out, f[2]);
+	else if (n == 2 && bytes_eq(f[0], BYTES_LIT("user_teams")))
+		key_dir(out, f[1]);
+	else
+		key_org(out, "roots");
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct team_check *c = arg;
-
-	(void)fd;
-	(void)what;
-	answer(c, true);
-	if (c->state != CHECK_IDLE && !c->asking)
-		step(c);
-}
-
-/* ---- outside ---- */
-
-static int64_t per_second(const struct team_check *c, int64_t ms)
-{
-	return ms > 0 ? c->node_count * 1000 / ms : 0;
-}
-
-static void write_info(struct buf *out, void *arg)
-{
-	const struct team_check *c = arg;
-	struct team_check_report r;
-
-	team_check_report(c, &r);
-	buf_addf(out,
-		"check_state:%s\r\ncheck_mode:%s\r\ncheck_round:%lld\r\ncheck_keys:%lld\r\ncheck_nodes:%"
-		"lld\r\n"
-		"check_findings:%lld\r\ncheck_repaired:%lld\r\ncheck_ms:%lld\r\ncheck_nodes_per_second:%"
-		"lld\r\n"
-		"check_ended:%lld\r\n",
-		r.status, r.mode, (long long)r.rounds, (long long)r.keys, (long long)r.nodes,
-		(long long)team_findings_count(r.findings),
-		(long long)(team_findings_count(r.findings) - team_findings_left(r.findings)),
-		(long long)r.ms, (long long)per_second(c, r.ms), (long long)c->ended_ms);
-}
+static const char *const modes[] = {"check", "repair", "truth"};
+static const struct check_ops ops = {.section = "Tree check",
+	.name = "check",
+	.items = "nodes",
+	.modes = modes,
+	.begin_round = begin_round,
+	.find_work = find_work,
+	.ask = ask,
+	.take = take,
+	.found = found,
+	.again = again,
+	.repaired = repaired,
+	.drop = drop};
 
 struct team_check *team_check_new(
 	struct event_base *base, struct redis *redis, void (*changed)(void *arg), void *arg)
@@ -528,12 +351,9 @@ struct team_check *team_check_new(
 	key_org(&prefix, "");
 	bytes_copy(c->base, sizeof(c->base), buf_bytes(&prefix));
 	buf_release(&prefix);
-	c->nodes = team_check_queue_new(SCRIPT_TEAM_CHECK);
-	c->keys = team_check_queue_new(SCRIPT_TEAM_CHECK_KEYS);
-	TAILQ_INIT(&c->waits);
-	c->findings = team_findings_new();
-	c->timer = event_new(base, -1, 0, on_timer, c);
-	info_register("Tree check", write_info, c);
+	c->nodes = check_queue_new(SCRIPT_TEAM_CHECK, item_key, NULL);
+	c->keys = check_queue_new(SCRIPT_TEAM_CHECK_KEYS, item_key, NULL);
+	c->run = check_run_new(base, redis, &ops, c);
 	return c;
 }
 
@@ -541,56 +361,14 @@ void team_check_free(struct team_check *c)
 {
 	if (c == NULL)
 		return;
-	drop_work(c);
-	team_check_queue_free(c->nodes);
-	team_check_queue_free(c->keys);
-	team_findings_free(c->findings);
-	event_free(c->timer);
+	drop(c);
+	check_queue_free(c->nodes);
+	check_queue_free(c->keys);
+	check_run_free(c->run);
 	free(c);
 }
 
-void team_check_stop(struct team_check *c)
+struct check_run *team_check_run(struct team_check *c)
 {
-	if (c->state != CHECK_IDLE)
-		end(c, "NOTREADY shutting down; what was repaired stays so");
-}
-
-bool team_check_start(struct team_check *c, enum team_check_mode mode)
-{
-	if (c->state != CHECK_IDLE)
-		return c->mode == mode;
-	team_findings_free(c->findings);
-	c->findings = team_findings_new();
-	c->mode = mode;
-	c->round = c->failures = 0;
-	c->error = NULL;
-	c->began_us = clock_mono_us();
-	begin_round(c);
-	return true;
-}
-
-void team_check_wait(struct team_check *c, int64_t timeout_ms, void (*fn)(void *arg), void *arg)
-{
-	struct wait *w = xmalloc(sizeof(*w));
-
-	*w = (struct wait){.deadline_us = clock_mono_us() + timeout_ms * 1000, .fn = fn, .arg = arg};
-	TAILQ_INSERT_TAIL(&c->waits, w, link);
-}
-
-void team_check_report(const struct team_check *c, struct team_check_report *ret)
-{
-	bool running = c->state != CHECK_IDLE;
-
-	*ret = (struct team_check_report){.status = "none",
-		.mode = c->round > 0 ? mode_names[c->mode] : "",
-		.error = running ? NULL : c->error,
-		.rounds = c->round,
-		.keys = c->key_count,
-		.nodes = c->node_count,
-		.ms = running ? (clock_mono_us() - c->began_us) / 1000 : c->took_ms,
-		.findings = c->findings};
-	if (running)
-		ret->status = "running";
-	else if (c->round > 0)
-		ret->status = c->error != NULL ? "failed" : "done";
+	return c->run;
 }

@@ -3,10 +3,14 @@
 
 #include <stdlib.h>
 
-#include "base/hash.h"
+#include "base/info.h"
 #include "base/mem.h"
 #include "base/turn.h"
 #include "persist/keys.h"
+#include "persist/team_glance.h"
+#include "persist/tree_trust.h"
+
+#define UNDER_WAY_MAX 2 /* calls: one that Redis works on, and one that waits for it */
 
 /* Who has asked, and for how many of the nodes. */
 struct asker {
@@ -17,38 +21,45 @@ struct asker {
 
 /* One read, over all its calls of the script. */
 struct read_op {
-	struct redis *redis;
-	bool counted, named;
-	struct buf ids; /* NUL after each */
+	struct team_reads *reads;
+	bool people;
+	struct buf ids; /* a NUL after each */
 	size_t id_count;
 	struct asker askers[TEAM_READ_MAX];
 	size_t asker_count;
-	struct buf text; /* the replies, one behind the other */
+	struct buf text; /* the script's replies, one behind the other */
+	uint64_t news;   /* of the watch, when the script was asked first */
+	bool passed;     /* a line goes through a team that is being lifted */
 	const char *error;
 	struct turn_task failure;
 };
 
 struct team_reads {
-	struct redis *redis;
-	struct read_op *open[4]; /* what this turn of the loop has asked for: [counted + 2 * named] */
+	struct team_glances from;
+	struct read_op *open[2]; /* what has been asked for and not been sent: [people] */
+	int under_way;
 	struct turn_task flush;
+	/* for INFO */
+	uint64_t by_picture, by_script;
 };
 
-/* What is known of a node that may be above others. */
-struct above {
+/* ---- what the text says ---- */
+
+/* A node that a line has told; lines that meet in it go on together. */
+struct told {
 	struct team_ancestor node;
-	UT_hash_handle hh;
+	int64_t sub, version;
+	const struct told *up; /* NULL = a root */
+	size_t above;          /* how many are above it */
 };
 
-/* What the text says. There is room for all that it can hold. */
+/* There is room for all that the text can hold. */
 struct picture {
-	bool named;
-	struct above *above, *table;
-	size_t above_count;
-	struct team_ancestor *ancestors; /* of all nodes, one node's behind another's */
-	size_t ancestor_count;
+	struct told *told;
+	size_t told_count, described, first; /* first: of the present call, whose numbers begin with it */
 	struct team_node *nodes;
-	size_t node_count;
+	const struct told **own; /* of each node, NULL where it is refused */
+	size_t node_count, ancestor_count;
 	struct bytes last;
 };
 
@@ -59,76 +70,69 @@ static int64_t number(struct bytes text)
 	return bytes_to_i64(text, &n) ? n : 0;
 }
 
-static void add_above(struct picture *p, const struct team_ancestor *node)
+/* The ids of a line, joined by ':', in front of what it goes on with. Returns its beginning. */
+static const struct told *add_told(struct picture *p, struct bytes ids, const struct told *on)
 {
-	struct above *a;
+	size_t first = p->told_count;
 
-	HASH_FIND(hh, p->table, node->id.p, node->id.n, a);
-	if (a != NULL)
-		return;
-	a = &p->above[p->above_count++];
-	a->node = *node;
-	HASH_ADD_KEYPTR(hh, p->table, a->node.id.p, a->node.id.n, a);
-}
-
-/* Lists the ancestors whose ids the text holds, each ended by ':'. */
-static size_t add_ancestors(struct picture *p, struct bytes ids)
-{
-	size_t first = p->ancestor_count;
-
-	while (ids.n > 0) {
-		struct bytes id = bytes_cut(&ids, ':');
-		struct above *a = NULL;
-		if (p->named)
-			HASH_FIND(hh, p->table, id.p, id.n, a);
-		p->ancestors[p->ancestor_count++] =
-			a != NULL ? a->node
-				  : (struct team_ancestor){
-					    .id = id, .name = {"", 0}, .manager = {"", 0}, .state = {"", 0}};
+	while (ids.n > 0)
+		p->told[p->told_count++].node.id = bytes_cut(&ids, ':');
+	for (size_t i = p->told_count; i > first; i--) {
+		p->told[i - 1].up = on;
+		p->told[i - 1].above = on != NULL ? on->above + 1 : 0;
+		on = &p->told[i - 1];
 	}
-	return p->ancestor_count - first;
+	return on;
 }
 
 static void add_known(struct picture *p, struct bytes line)
 {
-	struct bytes f[10] = {0};
+	struct bytes f[5] = {0};
 
-	bytes_split(line, '|', f, 10);
-	const struct team_ancestor own = {.id = f[1], .state = f[7], .manager = f[8], .name = f[9]};
-	const struct team_ancestor *first = &p->ancestors[p->ancestor_count];
-	size_t count = add_ancestors(p, f[2]);
-	p->nodes[p->node_count++] = (struct team_node){.known = true,
-		.id = own.id,
-		.parent = count > 0 ? first->id : (struct bytes){"", 0},
-		.name = own.name,
-		.manager = own.manager,
-		.state = own.state,
-		.sub = number(f[3]),
-		.version = number(f[4]),
-		.joined = number(f[5]),
-		.employees = number(f[6]),
-		.ancestor_count = count,
-		.ancestors = first};
-	if (p->named)
-		add_above(p, &own);
+	bytes_split(line, '|', f, 5);
+	int64_t on = number(f[2]);
+	const struct told *own = add_told(p, f[1], on > 0 ? &p->told[p->first + (size_t)on - 1] : NULL);
+	p->nodes[p->node_count] = (struct team_node){.known = true,
+		.id = own->node.id,
+		.parent = own->up != NULL ? own->up->node.id : (struct bytes){"", 0},
+		.name = own->node.name,
+		.manager = own->node.manager,
+		.state = own->node.state,
+		.sub = own->sub,
+		.version = own->version,
+		.joined = number(f[3]),
+		.employees = number(f[4]),
+		.ancestor_count = own->above};
+	p->own[p->node_count++] = own;
+	p->ancestor_count += own->above;
+}
+
+/* Its id comes with the line that it is in. */
+static void add_stored(struct picture *p, struct bytes line)
+{
+	struct bytes f[6] = {0};
+
+	bytes_split(line, '|', f, 6);
+	p->told[p->described++] = (struct told){.node = {.state = f[3], .manager = f[4], .name = f[5]},
+		.sub = number(f[1]),
+		.version = number(f[2])};
 }
 
 static void add_line(struct picture *p, struct bytes line)
 {
-	struct bytes f[5] = {0};
+	struct bytes f[3] = {0};
 
 	switch (line.n > 0 ? line.p[0] : '?') {
 	case 'A':
 		add_known(p, line);
 		break;
 	case 'N':
-		bytes_split(line, '|', f, 5);
-		add_above(
-			p, &(struct team_ancestor){.id = f[1], .state = f[2], .manager = f[3], .name = f[4]});
+		add_stored(p, line);
 		break;
 	case 'L':
 		bytes_split(line, '|', f, 3);
 		p->last = f[1];
+		p->first = p->told_count;
 		break;
 	default: /* P or C */
 		bytes_split(line, '|', f, 2);
@@ -146,30 +150,79 @@ static size_t count_char(struct bytes text, char c)
 	return count;
 }
 
+/* Gives each node its ancestors, one node's behind another's, in memory that the caller frees. */
+static struct team_ancestor *list_ancestors(struct picture *p)
+{
+	struct team_ancestor *all = xcalloc(p->ancestor_count + 1, sizeof(*all)), *next = all;
+
+	for (size_t i = 0; i < p->node_count; i++) {
+		p->nodes[i].ancestors = next;
+		for (const struct told *t = p->own[i]; t != NULL && t->up != NULL; t = t->up)
+			*next++ = t->up->node;
+	}
+	return all;
+}
+
+/* Each asker has what he asked for; an employee's teams are known only now. */
+static void hand_out(const struct read_op *op, const struct team_node *nodes, size_t count, struct bytes last)
+{
+	for (size_t i = 0, at = 0; i < op->asker_count; i++) {
+		const struct asker *a = &op->askers[i];
+		size_t own = op->asker_count == 1 ? count : a->count;
+		a->cb(nodes + at, own, last, NULL, a->arg);
+		at += own;
+	}
+}
+
+static void note_told(struct tree_trust *trust, const struct told *t)
+{
+	const struct dept_fields read = {.id = t->node.id,
+		.parent = t->up != NULL ? t->up->node.id : (struct bytes){"", 0},
+		.name = t->node.name,
+		.manager = t->node.manager,
+		.version = t->version,
+		.retired = bytes_eq(t->node.state, BYTES_LIT("retired"))};
+
+	tree_trust_found(trust, &read, t->sub);
+}
+
+/* Notes what the picture has as Redis has. */
+static void note_found(const struct read_op *op, const struct picture *p)
+{
+	if (op->passed || op->news != tree_trust_news(op->reads->from.trust))
+		return;
+	for (const struct told *t = p->told; t < p->told + p->told_count; t++)
+		note_told(op->reads->from.trust, t);
+}
+
 static void tell(const struct read_op *op)
 {
 	struct bytes text = buf_bytes(&op->text);
 	size_t lines = count_char(text, '\n') + 1;
-	struct picture p = {.named = op->named,
-		.above = xcalloc(op->named ? lines : 1, sizeof(*p.above)),
-		.ancestors = xcalloc(count_char(text, ':') + lines, sizeof(*p.ancestors)),
+	struct picture p = {.told = xcalloc(count_char(text, ':') + lines, sizeof(*p.told)),
 		.nodes = xcalloc(lines, sizeof(*p.nodes)),
+		.own = xcalloc(lines, sizeof(*p.own)),
 		.last = {"", 0}};
 
 	while (text.n > 0)
 		add_line(&p, bytes_cut(&text, '\n'));
-	size_t at = 0;
-	for (size_t i = 0; i < op->asker_count; i++) {
-		const struct asker *a = &op->askers[i];
-		/* An employee's teams are known only now. */
-		size_t count = op->asker_count == 1 ? p.node_count : a->count;
-		a->cb(p.nodes + at, count, p.last, NULL, a->arg);
-		at += count;
-	}
-	HASH_CLEAR(hh, p.table);
-	free(p.above);
-	free(p.ancestors);
+	struct team_ancestor *ancestors = list_ancestors(&p);
+	note_found(op, &p);
+	op->reads->by_script += p.node_count;
+	hand_out(op, p.nodes, p.node_count, p.last);
+	free(ancestors);
+	free(p.told);
 	free(p.nodes);
+	free(p.own);
+}
+
+/* ---- calls of the script ---- */
+
+static void op_free(struct read_op *op)
+{
+	buf_release(&op->ids);
+	buf_release(&op->text);
+	free(op);
 }
 
 static void end(struct read_op *op, const char *error)
@@ -178,80 +231,104 @@ static void end(struct read_op *op, const char *error)
 		tell(op);
 	for (size_t i = 0; error != NULL && i < op->asker_count; i++)
 		op->askers[i].cb(NULL, 0, (struct bytes){"", 0}, error, op->askers[i].arg);
-	buf_release(&op->ids);
-	buf_release(&op->text);
-	free(op);
+	op_free(op);
 }
 
-static enum redis_sent ask(struct read_op *op, struct bytes employee, const struct bytes *ids, size_t count);
+static void on_reply(const struct redisReply *reply, void *arg);
 
-/* The ids that a call has left over, joined by ':'. */
-static enum redis_sent ask_rest(struct read_op *op, struct bytes rest)
+/* `ids` with a separator between or after each. */
+static enum redis_sent ask(struct read_op *op, struct bytes employee, struct bytes ids, char separator)
 {
-	size_t count = count_char(rest, ':') + 1;
-	struct bytes *ids = xcalloc(count, sizeof(*ids));
+	struct redis_args keys, args;
+	struct buf text = BUF_INIT;
 
-	bytes_split(rest, ':', ids, (int)count);
-	enum redis_sent sent = ask(op, (struct bytes){"", 0}, ids, count);
-	free(ids);
+	redis_args_init(&keys);
+	redis_args_init(&args);
+	key_org(&text, "last");
+	redis_arg_key(&keys, &text);
+	if (employee.n > 0) {
+		key_dir(&text, employee);
+		redis_arg_key(&keys, &text);
+	}
+	key_org(&text, "");
+	redis_arg_key(&args, &text);
+	redis_arg_str(&args, op->people ? "1" : "0");
+	redis_arg(&args, employee);
+	while (ids.n > 0) {
+		struct bytes id = bytes_cut(&ids, separator);
+		redis_arg(&args, id);
+		if (!op->people)
+			continue;
+		key_emps(&text, id);
+		redis_arg_key(&keys, &text);
+	}
+	buf_release(&text);
+	int count = keys.argc;
+	redis_args_append(&keys, &args);
+	enum redis_sent sent =
+		redis_eval(op->reads->from.redis, SCRIPT_TEAM_READ, count, &keys, on_reply, op);
+	op->reads->under_way += sent == REDIS_SENT;
 	return sent;
+}
+
+static void landed(struct team_reads *r)
+{
+	r->under_way--;
+	turn_schedule(&r->flush);
 }
 
 static void on_reply(const struct redisReply *reply, void *arg)
 {
 	struct read_op *op = arg;
-	struct bytes text = redis_text(reply), head = text, f[3] = {0};
+	struct bytes text = redis_text(reply), head = text, f[4] = {0};
 	const char *error = redis_reply_error(reply);
 
+	landed(op->reads);
 	if (error != NULL) {
 		end(op, error);
 		return;
 	}
-	bytes_split(bytes_cut(&head, '\n'), '|', f, 3);
+	bytes_split(bytes_cut(&head, '\n'), '|', f, 4);
 	if (bytes_eq(f[0], BYTES_LIT("L"))) /* else there is no such employee */
 		buf_add_bytes(&op->text, text);
-	enum redis_sent sent = f[2].n > 0 ? ask_rest(op, f[2]) : REDIS_SENT;
-	if (sent != REDIS_SENT || f[2].n == 0)
+	op->passed = op->passed || !bytes_eq(f[2], BYTES_LIT("0"));
+	enum redis_sent sent = f[3].n > 0 ? ask(op, (struct bytes){"", 0}, f[3], ':') : REDIS_SENT;
+	if (sent != REDIS_SENT || f[3].n == 0)
 		end(op, sent != REDIS_SENT ? redis_sent_error(sent) : NULL);
 }
 
-static enum redis_sent ask(struct read_op *op, struct bytes employee, const struct bytes *ids, size_t count)
+static void fail(void *arg)
 {
-	struct redis_args a;
-	struct buf scratch = BUF_INIT;
-	int keys = 1;
+	struct read_op *op = arg;
 
-	redis_args_init(&a);
-	key_org(&scratch, "last");
-	redis_arg_key(&a, &scratch);
-	if (employee.n > 0) {
-		key_dir(&scratch, employee);
-		redis_arg_key(&a, &scratch);
-		keys++;
-	}
-	for (size_t i = 0; op->counted && i < count; i++, keys++) {
-		key_emps(&scratch, ids[i]);
-		redis_arg_key(&a, &scratch);
-	}
-	key_org(&scratch, "");
-	redis_arg_key(&a, &scratch);
-	redis_arg_str(&a, op->named ? "1" : "0");
-	redis_arg(&a, employee);
-	for (size_t i = 0; i < count; i++)
-		redis_arg(&a, ids[i]);
-	buf_release(&scratch);
-	return redis_eval(op->redis, SCRIPT_TEAM_READ, keys, &a, on_reply, op);
+	end(op, op->error);
+}
+
+static enum redis_sent ask_first(struct read_op *op, struct bytes employee)
+{
+	op->news = tree_trust_news(op->reads->from.trust);
+	return ask(op, employee, buf_bytes(&op->ids), '\0');
+}
+
+static void send(struct read_op *op, struct bytes employee)
+{
+	enum redis_sent sent = ask_first(op, employee);
+
+	if (sent == REDIS_SENT)
+		return;
+	op->error = redis_sent_error(sent);
+	turn_task_init(&op->failure, fail, op);
+	turn_schedule(&op->failure);
 }
 
 /* ---- gathering ---- */
 
-static struct read_op *op_new(struct redis *redis, bool counted, bool named)
+static struct read_op *op_new(struct team_reads *r, bool people)
 {
 	struct read_op *op = xcalloc(1, sizeof(*op));
 
-	op->redis = redis;
-	op->counted = counted;
-	op->named = named;
+	op->reads = r;
+	op->people = people;
 	return op;
 }
 
@@ -265,35 +342,31 @@ static void add_asker(struct read_op *op, const struct bytes *ids, size_t count,
 	op->askers[op->asker_count++] = (struct asker){count, cb, arg};
 }
 
-static void fail(void *arg)
+static void on_glance(const struct team_node *nodes, size_t count, struct bytes last, void *arg)
 {
 	struct read_op *op = arg;
 
-	end(op, op->error);
-}
-
-static enum redis_sent send(struct read_op *op, struct bytes employee)
-{
-	struct bytes *ids = xcalloc(op->id_count + 1, sizeof(*ids)), rest = buf_bytes(&op->ids);
-
-	for (size_t i = 0; i < op->id_count; i++)
-		ids[i] = bytes_cut(&rest, '\0');
-	enum redis_sent sent = ask(op, employee, ids, op->id_count);
-	free(ids);
-	return sent;
+	landed(op->reads);
+	enum redis_sent sent = nodes == NULL ? ask_first(op, (struct bytes){"", 0}) : REDIS_SENT;
+	if (nodes != NULL) {
+		op->reads->by_picture += count;
+		hand_out(op, nodes, count, last);
+		op_free(op);
+	} else if (sent != REDIS_SENT) {
+		end(op, redis_sent_error(sent));
+	}
 }
 
 static void send_open(struct read_op **slot)
 {
 	struct read_op *op = *slot;
+	struct team_reads *r = op->reads;
 
 	*slot = NULL;
-	enum redis_sent sent = send(op, (struct bytes){"", 0});
-	if (sent == REDIS_SENT)
-		return;
-	op->error = redis_sent_error(sent);
-	turn_task_init(&op->failure, fail, op);
-	turn_schedule(&op->failure);
+	if (team_glance(&r->from, buf_bytes(&op->ids), op->people, on_glance, op))
+		r->under_way++;
+	else
+		send(op, (struct bytes){"", 0});
 }
 
 static void flush(void *arg)
@@ -301,66 +374,59 @@ static void flush(void *arg)
 	struct team_reads *r = arg;
 
 	for (size_t i = 0; i < ARRAY_LEN(r->open); i++) {
-		if (r->open[i] != NULL)
+		if (r->open[i] != NULL && r->under_way < UNDER_WAY_MAX)
 			send_open(&r->open[i]);
 	}
 }
 
-static enum redis_sent gather(struct team_reads *r, bool counted, bool named, const struct bytes *ids,
-	size_t count, team_read_cb cb, void *arg)
+static void gather(
+	struct team_reads *r, bool people, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
 {
-	struct read_op **slot = &r->open[counted + 2 * named];
+	struct read_op **slot = &r->open[people];
 
-	if (!redis_ready(r->redis))
-		return REDIS_NOT_READY;
 	if (*slot != NULL &&
 		((*slot)->id_count + count > TEAM_READ_MAX || (*slot)->asker_count == TEAM_READ_MAX))
 		send_open(slot);
 	if (*slot == NULL)
-		*slot = op_new(r->redis, counted, named);
+		*slot = op_new(r, people);
 	add_asker(*slot, ids, count, cb, arg);
 	turn_schedule(&r->flush);
-	return REDIS_SENT;
 }
 
-enum redis_sent team_read_send(
-	struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
+void team_read_send(struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
 {
-	return gather(r, false, false, ids, count, cb, arg);
+	gather(r, false, ids, count, cb, arg);
 }
 
-enum redis_sent team_read_counted(
-	struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
+void team_read_people(struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
 {
-	return gather(r, true, false, ids, count, cb, arg);
+	gather(r, true, ids, count, cb, arg);
 }
 
-enum redis_sent team_read_named(
-	struct team_reads *r, const struct bytes *ids, size_t count, team_read_cb cb, void *arg)
+void team_read_of(struct team_reads *r, struct bytes employee, const struct bytes *ids, size_t count,
+	team_read_cb cb, void *arg)
 {
-	return gather(r, false, true, ids, count, cb, arg);
-}
-
-enum redis_sent team_read_of(struct team_reads *r, struct bytes employee, bool named, const struct bytes *ids,
-	size_t count, team_read_cb cb, void *arg)
-{
-	struct read_op *op = op_new(r->redis, false, named);
+	struct read_op *op = op_new(r, false);
 
 	add_asker(op, ids, count, cb, arg);
-	enum redis_sent sent = send(op, employee);
-	if (sent != REDIS_SENT) {
-		buf_release(&op->ids);
-		free(op);
-	}
-	return sent;
+	send(op, employee);
 }
 
-struct team_reads *team_reads_new(struct redis *redis)
+static void write_info(struct buf *out, void *arg)
+{
+	const struct team_reads *r = arg;
+
+	buf_addf(out, "teams_read_by_picture:%llu\r\nteams_read_by_script:%llu\r\n",
+		(unsigned long long)r->by_picture, (unsigned long long)r->by_script);
+}
+
+struct team_reads *team_reads_new(struct redis *redis, struct tree *tree, struct tree_trust *trust)
 {
 	struct team_reads *r = xcalloc(1, sizeof(*r));
 
-	r->redis = redis;
+	r->from = (struct team_glances){.redis = redis, .tree = tree, .trust = trust};
 	turn_task_init(&r->flush, flush, r);
+	info_register("Team reads", write_info, r);
 	return r;
 }
 

@@ -56,6 +56,8 @@ struct tree {
 	struct redis *redis;
 	void (*fn)(void *arg);
 	void *arg;
+	void (*on_renewal)(bool done, void *arg); /* may be NULL */
+	void *renewal_arg;
 	struct event *timer, *work, *late;
 	enum tree_state state;
 
@@ -143,6 +145,14 @@ bool tree_gone(const struct tree *t, struct bytes id, struct bytes *ret_path, st
 	*ret_path = tree_gone_path(t->gone, d);
 	*ret_name = bytes_of(d->name);
 	return true;
+}
+
+bool tree_is_at(const struct tree *t, struct bytes entry)
+{
+	struct stream_id id = {0};
+
+	(void)!stream_id_parse(entry, &id); /* "" is before the first */
+	return t->state == TREE_FOLLOWING && !t->doubted && stream_id_compare(t->at, id) == 0;
 }
 
 /* ---- waiting for the picture ---- */
@@ -306,6 +316,18 @@ static void give_up(struct tree *t)
 	set_state(t, TREE_AWAY);
 }
 
+void tree_on_renewal(struct tree *t, void (*fn)(bool done, void *arg), void *arg)
+{
+	t->on_renewal = fn;
+	t->renewal_arg = arg;
+}
+
+static void tell_renewal(struct tree *t, bool done)
+{
+	if (t->on_renewal != NULL)
+		t->on_renewal(done, t->renewal_arg);
+}
+
 static void on_renewed(bool ok, void *arg)
 {
 	struct tree *t = arg;
@@ -328,12 +350,14 @@ static void on_renewed(bool ok, void *arg)
 	t->load_took_ms = (clock_mono_us() - t->load_us) / 1000;
 	set_state(t, TREE_FOLLOWING);
 	tree_gone_read(t->gone);
+	tell_renewal(t, true);
 	follow_on(t);
 	changed(t);
 }
 
 static void renew(struct tree *t)
 {
+	tell_renewal(t, false);
 	t->load_us = clock_mono_us();
 	t->renew = tree_renew_new(t->base, t->redis, on_renewed, t);
 }

@@ -21,6 +21,9 @@ struct event_base;
 struct redis;
 struct tree;
 
+/* dept->trusted; greater numbers are tree_trust.c's own. */
+enum { TRUST_NOT, TRUST_LOADED, TRUST_FIRST };
+
 struct dept {
 	char *id, *name, *manager; /* manager "" = none */
 	struct dept *parent;       /* NULL = a root */
@@ -30,6 +33,7 @@ struct dept {
 	int64_t listed; /* of them without retired ones and what is below those */
 	int64_t version;
 	bool retired;
+	uint32_t trusted; /* tree_trust.c */
 };
 
 /* fn(arg) after the first load and after each change. */
@@ -51,6 +55,12 @@ struct dept *tree_child_after(const struct tree *t, const struct dept *parent, s
 /* The ids of a removed department's former ancestors and itself, root first, joined by ':', and its name,
  * while there may still be news of it; false when nothing is known of it. */
 bool tree_gone(const struct tree *t, struct bytes id, struct bytes *ret_path, struct bytes *ret_name);
+
+/* The picture is the tree as of this entry of the organisation's journal. */
+bool tree_is_at(const struct tree *t, struct bytes entry);
+/* fn(false, arg) when a picture begins to be loaded, fn(true, arg) when it has taken the place of the one
+ * before. */
+void tree_on_renewal(struct tree *t, void (*fn)(bool done, void *arg), void *arg);
 
 /* Another number whenever departments have changed their places: what was walked over before may have moved
  * to where the walk still has to go. */

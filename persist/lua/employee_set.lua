@@ -27,7 +27,7 @@ end
 
 -- Why nobody may come into the department, nil when he may.
 local function closed_to(key, new)
-  local found = pcall('HMGET', key, 'id', 'state')
+  local found = pcall('HMGET', key, 'parent_id', 'state')
   if found.err then return 'E' .. found.err end
   local state = found[2]
   if not found[1] or state == 'lifted' or state == 'removed' then return 'T' end
@@ -37,14 +37,6 @@ local function closed_to(key, new)
     if not above then return why == 'P' and 'T' or why end
   end
   return state == 'retired' and 'S' or nil
-end
-
--- Where the people of a department go that is being lifted or removed; nil when it is not.
-local function place_after(dept)
-  local above, why = climb(dept)
-  local node = node_of(dept)
-  if above or why ~= 'P' or not node then return nil end
-  return home_from(node.state == 'lifted' and node.parent or '')
 end
 
 -- He is at home now in a team that he had joined: home and joined never overlap.

@@ -84,7 +84,7 @@ local function one(id, parent, name, fold, manager, dry)
   end
   call('SISMEMBER', children_of(parent), id) -- an error, if it is no set, before anything is written
 
-  local fields = { 'id', id, 'name', name, 'parent_id', parent, 'sub', 0 }
+  local fields = { 'name', name, 'parent_id', parent }
   if manager ~= '' then fields[#fields + 1], fields[#fields + 2] = 'manager', manager end
   if fold ~= string.lower(name) then fields[#fields + 1], fields[#fields + 2] = 'fold', fold end
   log_node('add', { id = id, parent = parent, name = name, manager = manager }, 1, 'active', path_of(place, id))

@@ -2,7 +2,7 @@
 -- Looks at nodes: are they well-formed, do they hang on a root, and does all that is derived from them say so? In any
 -- order, while changes go on; what is below a node that is being removed is left alone. Siblings are looked at
 -- together, from what their parent lists; the others by themselves.
--- KEYS, ARGV, reply: see tree_check.lua. Items: roots, direct_children:<id>, dept:<id>. Findings:
+-- KEYS, ARGV, reply: see tree_check.lua and check.lua. Items: roots, direct_children:<id>, dept:<id>. Findings:
 --   FIELD     a field is malformed, missing or left over
 --   STATE     a state that there is not, or of a change that is not under way
 --   ORPHAN    the parent does not exist
@@ -82,7 +82,7 @@ local function lose(x, parent)
   if not link(LOST) then
     local name = 'Lost and found'
     log_node('add', { id = LOST, parent = '', name = name, manager = '' }, 1, 'active', LOST)
-    call('HSET', at('dept', LOST), 'id', LOST, 'name', name, 'parent_id', '', 'sub', 0)
+    call('HSET', at('dept', LOST), 'name', name, 'parent_id', '')
     call('HSETNX', names_of(''), string.lower(name), LOST)
     call('SADD', children_of(''), LOST)
     links = {}
@@ -102,7 +102,7 @@ local function read(x)
   if not f then return nil end
   links[x] = f[1] and { parent = f[1], state = f[3] or 'active' } or false
   return { parent = f[1], name = f[2], state = f[3] or 'active', version = f[4],
-    fold = f[5] or string.lower(f[2] or ''), sub = f[6], id = f[7], path = f[8] }
+    fold = f[5] or string.lower(f[2] or ''), sub = f[6] or '0', id = f[7], path = f[8] }
 end
 
 -- What is right or wrong wherever it hangs. A count that does not add up says that something is wrong here or close
@@ -112,8 +112,9 @@ local function check_own(x, f)
   if f.state ~= 'active' and f.state ~= 'retired' and not on_its_way then
     finding('STATE', x, f.state, ADOPT, mend, x, 'restore', 'state')
   end
-  if f.id ~= x then finding('FIELD', x, 'id', REPAIR, 'HSET', key, 'id', x) end
-  if f.path then finding('FIELD', x, 'path', REPAIR, 'HDEL', key, 'path') end
+  for _, old in ipairs({ 'id', 'path' }) do
+    if f[old] then finding('FIELD', x, old, REPAIR, 'HDEL', key, old) end
+  end
   if f.version and not string.match(f.version, '^%d+$') then
     finding('FIELD', x, 'version', ADOPT, mend, x, 'rename')
   end
@@ -251,13 +252,13 @@ local function check_children(parent, from)
   if not plain then return nil end
   local names = ask('HLEN', names_of(parent))
   if names and names > named then more('spare:' .. (parent == '' and '-' or parent)) end
-  if parent ~= '' and not pending[parent] and tonumber(ask('HGET', at('dept', parent), 'sub') or nil) ~= sum then
+  if parent ~= '' and not pending[parent] and tonumber(ask('HGET', at('dept', parent), 'sub') or 0) ~= sum then
     more('verify:' .. parent)
   end
   return nil
 end
 
-return look_at({
+return look_through({
   dept = { nil, check_dept },
   direct_children = { 'set', check_children },
   roots = { 'set', check_children },

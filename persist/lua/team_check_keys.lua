@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Looks at the other keys of the tree: is each of its type, does it belong to a node, and is what it lists so?
--- KEYS, ARGV, reply: see tree_check.lua. Items besides keys: spare:<id> names that nobody has, verify:<id> counts,
--- member:<team>:<employee>. Findings:
+-- KEYS, ARGV, reply: see tree_check.lua and check.lua. Items besides keys: spare:<id> names that nobody has,
+-- verify:<id> counts, member:<team>:<employee>. Findings:
 --   TYPE        a key is of another type
 --   KEY         a key of a node that does not exist
 --   DSEXTRA     children list a node that is not below it, or none
@@ -27,7 +27,7 @@ local function check_spare(id, from)
   local parent = id == '-' and '' or id
   local l = parent ~= '' and link(parent)
   if l and (l.state == 'lifted' or l.state == 'removed') then return nil end
-  return walk('HSCAN', names_of(parent), from == '' and '0' or from, function(page)
+  return walk('HSCAN', names_of(parent), from, function(page)
     for i = 1, #page, 2 do
       local child, key = page[i + 1], names_of(parent)
       local f = ask('HMGET', at('dept', child), 'parent_id', 'name', 'fold')
@@ -72,7 +72,7 @@ local function check_member(team, employee, home)
 end
 
 local function check_members(team, from)
-  return walk('SSCAN', at('members', team), from == '' and '0' or from, function(page)
+  return walk('SSCAN', at('members', team), from, function(page)
     for _, e in ipairs(page) do
       -- What user_teams knows is looked at from there.
       if ask('SISMEMBER', at('user_teams', e), team) ~= 1 then more('member:' .. team .. ':' .. e) end
@@ -122,9 +122,10 @@ local function verify(id, from)
   end)
   if go_on then return string.format('%s:%.0f:%.0f', go_on, left, all) end
   local count, sub = ask('SCARD', key), ask('HGET', at('dept', id), 'sub')
-  if not count or tonumber(sub) == count - left then return nil end
+  if not count or tonumber(sub or 0) == count - left then return nil end
   local right = string.format('%.0f', count - left)
-  finding('SUB', id, (sub or '') .. ' ' .. right, REPAIR, 'HSET', at('dept', id), 'sub', right)
+  local put = right == '0' and { 'HDEL', at('dept', id), 'sub' } or { 'HSET', at('dept', id), 'sub', right }
+  finding('SUB', id, (sub or 0) .. ' ' .. right, REPAIR, unpack(put))
   -- Where the set and the count were wrong alike, they may be so further up.
   if all > 0 and above[1] then more('verify:' .. above[1]) end
 end
@@ -151,7 +152,7 @@ local function check_job(n)
 end
 
 local function check_gone(_, from)
-  return walk('HSCAN', base .. 'gone', from == '' and '0' or from, function(page)
+  return walk('HSCAN', base .. 'gone', from, function(page)
     for i = 1, #page, 2 do
       local since = tonumber(string.match(page[i + 1], '^(%d+)|[^|]+|'))
       if not since or since < now - GONE_MS then
@@ -185,7 +186,7 @@ end
 
 local function check_memberships(employee, from, dir)
   local home = ask('GET', dir)
-  return walk('SSCAN', at('user_teams', employee), from == '' and '0' or from, function(page)
+  return walk('SSCAN', at('user_teams', employee), from, function(page)
     for _, team in ipairs(page) do check_member(team, employee, home) end
   end)
 end
@@ -195,7 +196,7 @@ local function check_pair(pair, _, dir)
   if ask('SISMEMBER', at('members', team), employee) == 1 then check_member(team, employee, ask('GET', dir)) end
 end
 
-return look_at({
+return look_through({
   children = { 'set', function(id) check_belongs('children', id) end },
   names = { 'hash', check_names },
   spare = { nil, check_spare },

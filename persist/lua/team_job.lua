@@ -62,7 +62,7 @@ local function page_of(command, ancestors)
       if page[1] ~= '0' then call('RPUSH', todo, x .. ':' .. page[1]) end
       put(page[2])
       for _, child in ipairs(page[2]) do
-        if call('HGET', at('dept', child), 'sub') ~= '0' then call('RPUSH', todo, child) end
+        if tonumber(call('HGET', at('dept', child), 'sub') or 0) > 0 then call('RPUSH', todo, child) end
       end
     end
   until not entry or count * (last - group + 1) >= most
@@ -73,7 +73,7 @@ end
 
 -- A page of the names below the node, by `act` on each, then on to the next phase.
 local function page_of_names(act, next_step)
-  local page = call('HSCAN', at('names', id), cursor, 'COUNT', most)
+  local page = call('HSCAN', at('names', id), cursor, 'COUNT', math.ceil(most / 4)) -- two calls each
   for i = 1, #page[2], 2 do
     local taken = call('HGET', names_of(parent), page[2][i])
     local why = act(page[2][i], page[2][i + 1], taken)

@@ -1,89 +1,85 @@
 -- SPDX-License-Identifier: MIT
--- Reads teams and the lines above them, each node above them once, however many it is above.
+-- Reads teams and the lines above them, each node once, however many it is above.
 -- KEYS: some key of {org} (the anchor: the keys of the tree carry its tag and are derived); then dir of the employee
---   asked for; or, to have the employees counted, emps of each team asked for
--- ARGV: prefix of the tree's keys, 1 = say more of those above than their ids, employee whose teams are meant or '',
+--   asked for; or, to have people counted, emps of each team asked for
+-- ARGV: prefix of the tree's keys, 1 = count the people of the teams asked for, employee whose teams are meant or '',
 --   ids of the teams asked for
 -- Reply: lines, each ended by \n:
---   L|last|id:id…                  id of the organisation's newest journal entry; ids that were too many for one call:
---                                  ask again for these
---   U                              no such employee; nothing else is said then
---   N|id|state|manager|name        a node above others, before the first line that needs it, unless it has an A line
---   A|id|above|sub|version|joined|employees|state|manager|name
---                                  an answer: ids above it, nearest first, each ended by ':'; counters; how many have
---                                  joined, how many are at home in it
---   P|id                           no such team, or it is in a subtree that is being removed
---   C|id                           the tree above it is damaged
+--   L|last|passed|id:id…    id of the organisation's newest journal entry; 1 when a line goes through a team that is
+--                           being lifted; ids that were too many for one call: ask again for these
+--   U                       no such employee; nothing else is said then
+--   N|sub|version|state|manager|name
+--                           what is stored of the next id of the next A line
+--   A|id:id…|n|joined|employees
+--                           an answer: the team and those above it, nearest first, as far as no A line before has told
+--                           them. The ids told are counted from 1; the line goes on with the n-th of them, 0: nowhere.
+--                           How many have joined the team and are at home in it, if they are counted
+--   P|id                    no such team, or it is in a subtree that is being removed
+--   C|id                    the tree above it is damaged
 -- There is one of A, P and C for each id in their order, then for the employee's home, then for the teams that he has
 -- joined. A home that is being lifted or removed, whose people have not all been moved yet, stands for the place that
 -- they will be moved to.
-local base, named, employee = ARGV[1], ARGV[2] == '1', ARGV[3]
-local call, pcall = redis.call, redis.pcall
-local CLIMB_MAX = 1000 -- a chain that is longer goes round in a circle
+-- A key of another type is damage of that team alone: what may meet one is called by pcall.
+local base, people, employee = ARGV[1], ARGV[2] == '1', ARGV[3]
+-- include tree.lua
+local protected, pcall = pcall, redis.pcall
 local READS_MAX = 500 -- of nodes, after which no further id is begun
-local UNASSIGNED = '0'
-local reads, home = 0, nil
-local parent_of, state_of = {}, {} -- of the nodes that this call has read
-local lines, rest = { '' }, '' -- the first line is written last
+local depts, passed = base .. 'dept:', 0
+local told = {} -- the number of an id that a line has told, or the letter of what is wrong above it
+local count, reads = 0, 0
+local lines, home = { '' }, nil -- the first line is written last
 
--- A node above others, once. False when it can't be read: what an error gives for a key of another type has no [1].
-local function read(id)
-  local f = named and pcall('HMGET', base .. 'dept:' .. id, 'parent_id', 'state', 'manager', 'name')
-    or pcall('HMGET', base .. 'dept:' .. id, 'parent_id', 'state')
-  reads = reads + 1
-  if not f[1] then return false end
-  parent_of[id], state_of[id] = f[1], f[2]
-  if named and f[2] ~= 'lifted' then
-    lines[#lines + 1] = table.concat({ 'N', id, f[2] or 'active', f[3] or '', f[4] or '' }, '|')
-  end
-  return true
+-- What is wrong with a line, for all that have been found to be in it.
+local function refuse(ids, why)
+  for _, id in ipairs(ids) do told[id] = why end
+  return why
 end
 
--- The ids from a node to the root, each ended by ':'; P or C when there is no such line.
-local function climb(id)
-  local chain, up = {}, id
-  for _ = 0, CLIMB_MAX do
-    if up == '' then
-      chain[#chain + 1] = ''
-      return table.concat(chain, ':')
+-- Climbs from a team to the root, or to what has been told. Returns its answer's first letter and the answer.
+local function line_of(id)
+  local ids, stored, n, at, begun = {}, {}, 0, id, reads
+  while at ~= '' and not told[at] do
+    local f = pcall('HMGET', depts .. at, 'parent_id', 'state', 'sub', 'version', 'manager', 'name')
+    local parent, state = f[1], f[2]
+    reads = reads + 1
+    if not parent then return refuse(ids, at == id and id ~= home and 'P' or 'C') end
+    if state == 'removed' or (state == 'lifted' and at == id) then return refuse(ids, 'P') end
+    if reads - begun > CLIMB_MAX then return refuse(ids, 'C') end
+    if state == 'lifted' then
+      passed = 1
+    else
+      n = n + 1
+      ids[n], told[at] = at, count + n
+      stored[n] = 'N|' .. (f[3] or 0) .. '|' .. (f[4] or 1) .. '|' .. (state or 'active') .. '|' .. (f[5] or '') ..
+        '|' .. (f[6] or '')
     end
-    if not parent_of[up] and not read(up) then return 'C' end
-    if state_of[up] == 'removed' then return 'P' end
-    if state_of[up] ~= 'lifted' then chain[#chain + 1] = up end
-    up = parent_of[up]
+    at = parent
   end
-  return 'C'
+  local on = at == '' and 0 or told[at]
+  if type(on) == 'string' then return refuse(ids, on) end
+  if on > count then return refuse(ids, 'C') end -- a circle
+  count = count + n
+  for i = 1, n do lines[#lines + 1] = stored[i] end
+  return 'A', table.concat(ids, ':') .. '|' .. on
 end
 
 local function answer(id, emps)
-  local f = pcall('HMGET', base .. 'dept:' .. id, 'parent_id', 'state', 'sub', 'version', 'manager', 'name')
-  reads = reads + 1
-  if f.err or (not f[1] and id == home) then return 'C|' .. id end
-  if not f[1] or f[2] == 'lifted' or f[2] == 'removed' then return 'P|' .. id end
-  local above = climb(f[1])
-  if above == 'C' or above == 'P' then return above .. '|' .. id end
-  local joined = pcall('SCARD', base .. 'members:' .. id)
-  if type(joined) == 'table' then return 'C|' .. id end
-  parent_of[id], state_of[id] = f[1], f[2]
-  return 'A|' .. id .. '|' .. above .. '|' .. (f[3] or 0) .. '|' .. (f[4] or 1) .. '|' .. joined .. '|' ..
-    (emps and call('HLEN', emps) or 0) .. '|' .. (f[2] or 'active') .. '|' .. (f[5] or '') .. '|' .. (f[6] or '')
-end
-
--- Where somebody is at home: in his department or, when that is on its way out, at the first above that takes people.
-local function place_of(dept)
-  local ids = climb(dept)
-  if ids == 'C' then return dept end
-  for id in string.gmatch(ids == 'P' and '' or ids, '[^:]+') do
-    if id == dept or call('HGET', base .. 'dept:' .. id, 'state') ~= 'retired' then return id end
+  local counts = ''
+  if people then
+    local joined, employees = pcall('SCARD', base .. 'members:' .. id), call('HLEN', emps)
+    if type(joined) == 'table' then return 'C|' .. id end
+    counts = '|' .. joined .. '|' .. employees
   end
-  return UNASSIGNED
+  local letter, line = line_of(id)
+  return letter .. '|' .. (line and line .. counts or id)
 end
 
-local ids = { unpack(ARGV, 4) }
+local ids, rest = { unpack(ARGV, 4) }, ''
 if employee ~= '' then
   local dept = call('GET', KEYS[2])
   if not dept then return 'U\n' end
-  home = place_of(dept)
+  local sound, place = protected(place_after, dept)
+  home = sound and place or dept
   ids[#ids + 1] = home
   for _, id in ipairs(call('SMEMBERS', base .. 'user_teams:' .. employee)) do
     if id ~= home then ids[#ids + 1] = id end
@@ -94,8 +90,8 @@ for i, id in ipairs(ids) do
     rest = table.concat(ids, ':', i)
     break
   end
-  local line = answer(id, employee == '' and KEYS[i + 1]) -- adds lines itself
+  local line = answer(id, KEYS[i + 1]) -- adds lines itself
   lines[#lines + 1] = line
 end
-lines[1] = 'L|' .. (call('GET', base .. 'last') or '') .. '|' .. rest
+lines[1] = 'L|' .. (call('GET', base .. 'last') or '') .. '|' .. passed .. '|' .. rest
 return table.concat(lines, '\n') .. '\n'

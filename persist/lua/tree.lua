@@ -51,6 +51,14 @@ local function home_from(up)
   return '0'
 end
 
+-- Where the people of a department go that is being lifted or removed; nil when it is not.
+local function place_after(dept)
+  local above, why = climb(dept)
+  local node = node_of(dept)
+  if above or why ~= 'P' or not node then return nil end
+  return home_from(node.state == 'lifted' and node.parent or '')
+end
+
 -- A name that the node has below `parent` is free again.
 local function free_name(parent, fold, id)
   if call('HGET', names_of(parent), fold) == id then call('HDEL', names_of(parent), fold) end
@@ -63,6 +71,11 @@ local function holder_of(parent, fold)
   if not id or call('EXISTS', at('dept', id)) == 0 then return nil end
   local above = climb(id)
   return id, above ~= nil and (above[1] or '') == parent
+end
+
+-- So many descendants more, or fewer.
+local function count_below(id, more)
+  if call('HINCRBY', at('dept', id), 'sub', more) == 0 then call('HDEL', at('dept', id), 'sub') end
 end
 
 -- From the root to the node, joined by ':'.

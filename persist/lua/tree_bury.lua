@@ -5,7 +5,7 @@
 local function detach(node, chain, count)
   call('SREM', children_of(node.parent), node.id)
   free_name(node.parent, node.fold, node.id)
-  for _, a in ipairs(chain) do call('HINCRBY', at('dept', a), 'sub', -count) end
+  for _, a in ipairs(chain) do count_below(a, -count) end
 end
 
 -- Whether a node is to be deleted. One that was is not, although its id may have been given to another since.

@@ -10,6 +10,6 @@ local function flip(node, parent, chain, target, old, new)
   call('SADD', children_of(parent), node.id)
   free_name(from, node.fold, node.id)
   call('HSET', names_of(parent), node.fold, node.id)
-  for _, a in ipairs(old) do call('HINCRBY', at('dept', a), 'sub', -(node.sub + 1)) end
-  for _, a in ipairs(new) do call('HINCRBY', at('dept', a), 'sub', node.sub + 1) end
+  for _, a in ipairs(old) do count_below(a, -(node.sub + 1)) end
+  for _, a in ipairs(new) do count_below(a, node.sub + 1) end
 end

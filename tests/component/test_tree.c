@@ -70,7 +70,7 @@ static void open_tree(void)
 		loads_before = info_now("tree_loads");
 		cut_link();
 	} else {
-		link_ = redis_new(loop, &config);
+		link_ = redis_new(loop, &config, REDIS_MAIN);
 		tree = tree_new(loop, link_, on_change, NULL);
 		redis_start(link_);
 	}

@@ -369,7 +369,7 @@ static void on_sync(bool ok, void *arg)
 
 static void test_follows(void **state)
 {
-	struct redis *own = redis_new(loop, &config);
+	struct redis *own = redis_new(loop, &config, REDIS_MAIN);
 	struct tree *tree = tree_new(loop, own, on_change, NULL);
 	char last[STREAM_ID_TEXT];
 	uint32_t count;

@@ -125,7 +125,7 @@ static inline __attribute__((format(printf, 2, 3))) const char *ask_by(
 
 static inline struct redis *new_link(void)
 {
-	struct redis *r = redis_new(loop, &config);
+	struct redis *r = redis_new(loop, &config, REDIS_MAIN);
 
 	redis_start(r);
 	wait_for(redis_ready(r));

@@ -116,7 +116,7 @@ DERIVED = {
     "a counter that is no number": (
         lambda f: f.hset("dept:2", "sub", "many"), {("SUB", "2")}),
     "a counter that is gone": (
-        lambda f: f.hdel("dept:4", "sub"), {("SUB", "4")}),
+        lambda f: f.hdel("dept:3", "sub"), {("SUB", "3")}),
     "a name that is not registered": (
         lambda f: f.hdel("names:2", "3"), {("NAMEMISS", "3")}),
     "names that are gone": (
@@ -134,8 +134,8 @@ DERIVED = {
         {("KEY", "ghost"), ("DCEXTRA", "ghost")}),
     "a stored path": (
         lambda f: f.hset("dept:4", "path", "1:2:4"), {("FIELD", "4")}),
-    "an id that is gone": (
-        lambda f: f.hdel("dept:4", "id"), {("FIELD", "4")}),
+    "a stored id": (
+        lambda f: f.hset("dept:4", "id", "4"), {("FIELD", "4")}),
     "a member whose teams don't say so": (
         lambda f: f.srem("user_teams:ann", 5), {("MEMBER", "5")}),
     "a team whose members don't say so": (
@@ -481,7 +481,7 @@ def assert_exact(stores):
     """Every derived key is what follows from the truth, and there is no other."""
     keys = {kind: value for kind, value in dump(stores).items() if not kind.endswith(":damaged")}
     nodes, below, names = tree_of(stores)
-    assert {node: int(fields["sub"]) for node, fields in nodes.items()} == {n: len(b) for n, b in below.items()}
+    assert {node: int(fields.get("sub", 0)) for node, fields in nodes.items()} == {n: len(b) for n, b in below.items()}
     expected = {f"children:{node}": under for node, under in below.items() if under}
     expected |= {f"names:{parent or '-'}": held for parent, held in names.items()}
     for parent, held in names.items():
@@ -504,7 +504,7 @@ def plant_any(faults, rng, ids, people):
         lambda: (faults.delete(f"{kind}:{node}"), faults.set(f"{kind}:{node}", "x")),
         lambda: faults.hincrby(f"dept:{node}", "sub", rng.randint(-5, 5)),
         lambda: faults.hset(f"dept:{node}", "parent_id", rng.choice([other, node, "ghost"])),
-        lambda: faults.hdel(f"dept:{node}", rng.choice(["sub", "parent_id", "id", "name"])),
+        lambda: faults.hdel(f"dept:{node}", rng.choice(["sub", "parent_id", "name"])),
         lambda: faults.hset(f"dept:{node}", "state", rng.choice(["lifted", "removed", "asleep"])),
         lambda: faults.hset(f"dept:{node}", rng.choice(["version", "sub", "path", "id"]), "x"),
         lambda: faults.sadd(f"{kind}:ghost{rng.randint(1, 9)}", other),

@@ -48,8 +48,7 @@ def tree_of(stores):
     """id -> (parent, path, name, manager, state, version), by climbing."""
     nodes = {}
     for name in stores.keys("{org}:dept:*"):
-        node = stores.redis.hgetall(stores.key(name))
-        nodes[node["id"]] = node
+        nodes[name.removeprefix("{org}:dept:")] = stores.redis.hgetall(stores.key(name))
 
     def path(node):
         ids = [node]

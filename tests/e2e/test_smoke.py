@@ -82,6 +82,7 @@ def test_notice_reaches_a_consumer(muster, stores):
     add_people(muster)
     channel = stores.amqp()
     queue = channel.queue_declare("", exclusive=True).method.queue
+    channel.exchange_declare("muster.notices", "topic", durable=True)
     channel.queue_bind(queue, "muster.notices", "attendance.*.dev")
     muster.map("CHECKIN", "e.0", "IN")
 

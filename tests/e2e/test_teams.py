@@ -62,7 +62,7 @@ def check_id(muster, stores, team):
     assert (got["id"], got["name"], got["path"], got["descendants"]) == (team, team, team, 2)
     assert path(muster, "beside") == f"{team}:below:beside" and muster.map("TEAM.GET", "below")["parent"] == team
     assert set(ids_below(muster, "-")) == {"0", team, "below", "beside"} and children(muster, team) == ["below"]
-    assert stores.redis.hget(stores.key("{org}:dept:" + team), "id") == team
+    assert stores.redis.hget(stores.key("{org}:dept:" + team), "name") == team
     do(muster, f"TEAM.REMOVE {team} CASCADE")
 
 

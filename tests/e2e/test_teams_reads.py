@@ -12,6 +12,7 @@ from harness.attendance import as_map, pipelined
 from harness.teams import (check_redis, code_of, do, entry_count, everything, ids_below, maps, plant, refused, same,
                            walk)
 from harness.treemodel import Model, in_order
+from harness.wait import wait_until
 
 TREE = ("1", "2/1", "3/2", "4/3", "5/1", "6/5")
 
@@ -184,6 +185,72 @@ def test_reads_of_another_daemon_are_exact_at_once(make_muster):
                  "-": ["3:4", ["6"], 1, ["6"], 1, 0]}[place]
         which = turn % len(reads)
         assert reads[which]() == right[which], (turn, place)
+
+
+# ---- what is read from the picture ----
+
+def read_by(muster):
+    """How many teams were read from the picture, and how many by the script."""
+    info = muster.info()
+    return int(info["teams_read_by_picture"]), int(info["teams_read_by_script"])
+
+
+def in_turn(muster, command):
+    """Asks until the answer comes from the picture, and returns it: what has just been written is read first."""
+    def from_picture():
+        before = read_by(muster)
+        reply = muster.ask(*command.split())
+        after = read_by(muster)
+        return [reply] if after[0] > before[0] and after[1] == before[1] else None
+    return wait_until(from_picture, 10, f"{command} is answered from the picture")[0]
+
+
+def test_the_picture_answers_what_nobody_has_written_since(tree, stores):
+    """Both ways of reading say the same; a write of any other client to one of the nodes is seen by the next read."""
+    do(tree, "TEAM.MANAGER 3 ada", "TEAM.REMOVE 2 RETIRE", "EMPLOYEE.SET bo DEPT 4", "EMPLOYEE.SET cy DEPT 1",
+       "TEAM.JOIN 4 cy")
+    dept = stores.key("{org}:dept:")
+    for command in ("TEAM.GET 4", "TEAM.PATH 4", "TEAM.ANCESTORS 4", "TEAM.ISBELOW 4 2", "TEAM.GET 1"):
+        by_picture = in_turn(tree, command)
+        for node in "1234":
+            stores.redis.hset(dept + node, "touched", "1")
+        before = read_by(tree)
+        assert tree.ask(*command.split()) == by_picture
+        after = read_by(tree)
+        assert after[0] == before[0] and after[1] > before[1], "somebody has written: Redis is looked at"
+    stores.redis.hset(dept + "1", "name", "x")
+    for _ in range(3):
+        assert maps(tree.ask("TEAM.ANCESTORS", "4"))[0]["name"] == "x", "and by every one after it"
+
+
+def test_damage_is_seen_by_the_very_next_read(tree, stores):
+    """Again and again: a node of a line that has been read is damaged behind the daemon's back, and healed."""
+    dept, rng = stores.key("{org}:dept:"), random.Random(5)
+    with tree.raw() as raw:
+        for turn in range(300):
+            node, wrong = rng.choice([("2", "4"), ("3", "3"), ("4", "nowhere"), ("2", "3")])
+            right = stores.redis.hget(dept + node, "parent_id")
+            assert raw.command("TEAM.PATH", "4") == b"1:2:3:4"
+            stores.redis.hset(dept + node, "parent_id", wrong)
+            assert code_of(str(raw.command("TEAM.PATH", "4"))) == "CORRUPT", turn
+            stores.redis.hset(dept + node, "parent_id", right)
+    assert in_turn(tree, "TEAM.PATH 4") == "1:2:3:4"
+
+
+def test_reads_are_exact_while_the_watch_is_cut_off(tree, stores):
+    """Redis closes the connection that tells of writes, over and over; what is written meanwhile is seen."""
+    dept = stores.key("{org}:dept:")
+    for turn in range(20):
+        assert in_turn(tree, "TEAM.PATH 4") == "1:2:3:4"
+        watch, = (c["id"] for c in stores.redis.client_list() if c["name"] == "musterd-watch")
+        if turn % 2:
+            stores.redis.client_kill_filter(_id=watch)
+        stores.redis.hset(dept + "2", "parent_id", "4")
+        if not turn % 2:
+            stores.redis.client_kill_filter(_id=watch)
+        refused(tree, "TEAM.PATH 4", "CORRUPT")
+        stores.redis.hset(dept + "2", "parent_id", "1")
+        assert tree.ask("TEAM.PATH", "4") == "1:2:3:4"
 
 
 # ---- damage ----

@@ -143,6 +143,8 @@ class Notices:
         self.messages = []
         self.channel = None
         self.queue = self.open().queue_declare("", durable=True, auto_delete=False).method.queue
+        # As musterd declares it, which may be a little later than us.
+        self.channel.exchange_declare("muster.notices", "topic", durable=True)
         for key in keys or ("#",):
             self.channel.queue_bind(self.queue, "muster.notices", key)
 

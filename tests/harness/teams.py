@@ -259,7 +259,7 @@ for _, n in ipairs(redis.call('SMEMBERS', base .. 'jobs')) do
 end
 local ids = {}
 for id in pairs(found) do ids[#ids + 1] = id end
-if tonumber(redis.call('HGET', base .. 'dept:' .. x, 'sub')) ~= #ids then ids[#ids + 1] = 'wrong' end
+if tonumber(redis.call('HGET', base .. 'dept:' .. x, 'sub') or 0) ~= #ids then ids[#ids + 1] = 'wrong' end
 return ids
 """
 

@@ -352,9 +352,10 @@ class Model:
 
     def stored(self, node):
         it = self.nodes[node]
-        fields = {"id": node, "name": it.name, "parent_id": it.parent, "sub": str(len(self.descendants(node)))}
+        fields = {"name": it.name, "parent_id": it.parent}
         ascii_lower = "".join(c.lower() if c.isascii() else c for c in it.name)
-        rare = {"manager": (it.manager, ""), "state": (it.state, "active"), "version": (str(it.version), "1"),
+        rare = {"manager": (it.manager, ""), "sub": (str(len(self.descendants(node))), "0"),
+                "state": (it.state, "active"), "version": (str(it.version), "1"),
                 "fold": (folded(it.name), ascii_lower)}
         return fields | {field: value for field, (value, usual) in rare.items() if value != usual}
 

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "cli": {"cli", "mq", "rules", "base"},
 }
 # What turns journal records into notices reads the journal; the rest of mq/ knows no store.
-BRIDGES = {"mq/relay.c", "mq/notice.c"}
+BRIDGES = {"mq/relay.c", "mq/notice.c", "mq/notice_message.c"}
 # Tests and benchmarks may look into any library to have a second opinion.
 LIBRARIES = {
     r"hiredis(/|\.h)": {"persist", "cli"},

@@ -112,6 +112,10 @@ static void test_buf_cap(void **state)
 	struct buf json = BUF_INIT;
 	buf_add_json(&json, BYTES_LIT("a\"\\\n"));
 	assert_string_equal(json.data, "\"a\\\"\\\\\\u000a\"");
+	buf_clear(&json);
+	buf_add_json(&json, BYTES_LIT("\xc3\xa9\xf0\x9f\x98\x80 \xff\xc3(\xed\xa0\x80\xf0\x9f\x98"));
+	assert_string_equal(json.data,
+		"\"\xc3\xa9\xf0\x9f\x98\x80 \\ufffd\\ufffd(\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
 	buf_release(&json);
 }
 
@@ -184,6 +188,39 @@ static void test_config_refusals(void **state)
 	refuses("day", "close_auto", "maybe", "yes or no");
 	refuses("server", "prot", "1", "no such key");
 	refuses("server", "max_line", "999999999999999999999", "a size");
+	refuses("task", "notices", "failed, retried", "any of success, failed, timeout, cancelled");
+	refuses("task", "notices", "fail", "any of success");
+}
+
+static void test_config_ends(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t bits;
+		const char *back;
+	} cases[] = {{"", 0, ""}, {" , ", 0, ""}, {"success", 1, "success"},
+		{"cancelled FAILED", 10, "failed, cancelled"},
+		{",timeout,timeout success failed\tcancelled", 15, "success, failed, timeout, cancelled"}};
+	struct config c;
+	struct buf text = BUF_INIT;
+	size_t count;
+	const struct config_key *key = config_keys(&count);
+
+	(void)state;
+	while (strcmp(key->name, "notices") != 0)
+		key++;
+	config_init(&c);
+	assert_int_equal(c.task_notices, 14);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		buf_clear(&text);
+		assert_int_equal(config_set(&c, "task", "notices", cases[i].text, &text), 0);
+		assert_int_equal(c.task_notices, cases[i].bits);
+		config_value(&c, key, &text);
+		assert_int_equal(text.len, strlen(cases[i].back));
+		assert_memory_equal(text.len > 0 ? text.data : "", cases[i].back, text.len);
+	}
+	buf_release(&text);
+	config_release(&c);
 }
 
 static void test_config_file(void **state)
@@ -221,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_clock),
 		cmocka_unit_test(test_config_table),
 		cmocka_unit_test(test_config_refusals),
+		cmocka_unit_test(test_config_ends),
 		cmocka_unit_test(test_config_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "persist/journal.h"
+#include "persist/keys.h"
 #include "persist/tree.h"
 
 static struct dept hq = {.id = (char[]){"hq"}, .name = (char[]){"Head office"}};
@@ -39,7 +40,7 @@ bool tree_gone(const struct tree *t, struct bytes id, struct bytes *ret_path, st
 	return bytes_eq(id, BYTES_LIT("old"));
 }
 
-#define RECORDS_MAX 5
+#define RECORDS_MAX 8
 
 /* Makes the notices of some records, each a C string; NULL at the end. */
 static bool make(struct notices *n, const char *const *texts)
@@ -51,6 +52,15 @@ static bool make(struct notices *n, const char *const *texts)
 		records[window.count] =
 			(struct journal_record){bytes_of(texts[window.count]), BYTES_LIT("org-1-0-0")};
 	return notices_make(n, &window, NULL);
+}
+
+/* The same with task ends that are to be told. */
+static size_t make_tasks(struct notices *n, int64_t ends, const char *const *texts)
+{
+	notices_release(n);
+	n->task_ends = ends;
+	assert_true(make(n, texts));
+	return n->count;
 }
 
 /* All keys of a message, the first one's and the others', with blanks between. */
@@ -237,6 +247,102 @@ static void deep_trees(void **state)
 	buf_release(&path);
 }
 
+#define TASK    "0000003q280c"
+#define SUCCESS "K|success|" TASK "|mail|5|0|0|7|w1|-|1|1700|-|0|0|0|"
+#define FAILED  "K|failed|" TASK "|mail|5|0|0|7|w1|-|1|1700|-|0|0|0|"
+#define TIMEOUT "K|timeout|" TASK "|mail|5|0|0|7|w1|-|1|1700|-|0|0|0|"
+
+static void what_is_told_of_a_task(void **state)
+{
+	struct notices n = {0};
+
+	(void)state;
+	assert_int_equal(make_tasks(&n, 2,
+				 (const char *const[]){"K|failed|" TASK "|mail|9|3|1|7|w.1@h|order:7|1|1700|-"
+						       "|2|8|3|okbad \"\xff|\nPPP",
+					 NULL}),
+		1);
+	expect_keys(&n.list[0], "task.failed.mail");
+	assert_string_equal(n.list[0].type.data, "task.failed");
+	assert_string_equal(n.list[0].id.data, "org-1-0-0:7");
+	assert_string_equal(n.list[0].body.data,
+		"{\"schema\":1,\"type\":\"task.failed\",\"queue\":\"mail\",\"events\":[{\"id\":\"org-1-0-0\","
+		"\"task\":"
+		"\"" TASK
+		"\",\"at\":1700,\"submitted\":1767225601000,\"priority\":9,\"retries\":3,\"crashes\":1,"
+		"\"worker\":\"w.1@h\",\"key\":\"order:7\",\"error\":\"bad \\\"\\ufffd|\\u000a\"}]}");
+	/* Cancelled before anybody had it. */
+	make_tasks(
+		&n, 8, (const char *const[]){"K|cancelled|" TASK "|mail|5|0|0|-|-|-|-|1700|-|0|0|0|", NULL});
+	assert_string_equal(n.list[0].body.data,
+		"{\"schema\":1,\"type\":\"task.cancelled\",\"queue\":\"mail\",\"events\":[{\"id\":\"org-1-0-"
+		"0\",\"task\":"
+		"\"" TASK
+		"\",\"at\":1700,\"submitted\":1767225601000,\"priority\":5,\"retries\":0,\"crashes\":0}]}");
+	notices_release(&n);
+}
+
+static void which_ends_are_told(void **state)
+{
+	const char *const records[] = {SUCCESS, FAILED, TIMEOUT,
+		"K|retry|" TASK "|mail|5|1|0|7|w1|-|1|2|3|0|0|0|",
+		"K|expired|" TASK "|mail|5|1|1|7|w1|-|1|2|-|0|0|0|",
+		"K|retried|" TASK "|mail|5|0|0|7|w1|-|1|2|-|0|0|0|",
+		"K|failed|" TASK "|mail|5|0|0|7|w1|-|1|1700|-|0|0|9|", NULL};
+	struct notices n = {0};
+
+	(void)state;
+	assert_int_equal(make_tasks(&n, 0, records), 0);
+	assert_int_equal(make_tasks(&n, 1, records), 1);
+	expect_keys(&n.list[0], "task.success.mail");
+	assert_int_equal(make_tasks(&n, 15, records), 3);
+	notices_release(&n);
+}
+
+/* One message for each queue and end, in order, until it is full. */
+static void grouping_of_tasks(void **state)
+{
+	struct notices n = {0};
+
+	(void)state;
+	assert_int_equal(
+		make_tasks(&n, 15,
+			(const char *const[]){FAILED, TIMEOUT, FAILED,
+				"K|failed|" TASK "|post|5|0|0|7|w1|-|1|1700|-|0|0|0|", FAILED, NULL}),
+		3);
+	assert_int_equal(n.list[0].events, 3);
+	assert_int_equal(n.list[1].events, 1);
+	expect_keys(&n.list[2], "task.failed.post");
+	notices_release(&n);
+}
+
+static void full_messages_of_tasks(void **state)
+{
+	struct journal_record records[NOTICE_EVENTS_MAX * 2 + 1];
+	struct journal_window window = {.records = records, .count = NOTICE_EVENTS_MAX * 2 + 1};
+	struct notices n = {.task_ends = 15};
+	struct buf big = BUF_INIT;
+
+	(void)state;
+	for (int i = 0; i < window.count; i++)
+		records[i] = (struct journal_record){BYTES_LIT(FAILED), BYTES_LIT("p1-1-0-0")};
+	assert_true(notices_make(&n, &window, NULL));
+	assert_int_equal(n.count, 3);
+	assert_int_equal(n.list[1].events, NOTICE_EVENTS_MAX);
+	assert_int_equal(n.list[2].events, 1);
+	notices_release(&n);
+
+	buf_addf(&big, "K|failed|" TASK "|mail|5|0|0|7|w1|-|1|1700|-|0|%d|0|", NOTICE_BODY_MAX);
+	for (int i = 0; i < NOTICE_BODY_MAX; i++)
+		buf_add_char(&big, 'e');
+	window.count = 2;
+	records[0].text = records[1].text = buf_bytes(&big);
+	assert_true(notices_make(&n, &window, NULL));
+	assert_int_equal(n.count, 2);
+	notices_release(&n);
+	buf_release(&big);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +355,11 @@ int main(void)
 		cmocka_unit_test(a_department_that_nobody_knows),
 		cmocka_unit_test(a_person_who_was_moved),
 		cmocka_unit_test(deep_trees),
+		cmocka_unit_test(what_is_told_of_a_task),
+		cmocka_unit_test(which_ends_are_told),
+		cmocka_unit_test(grouping_of_tasks),
+		cmocka_unit_test(full_messages_of_tasks),
 	};
+	keys_init("test:", 48);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

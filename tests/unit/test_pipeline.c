@@ -21,8 +21,8 @@ static struct evbuffer *out;
 static char started[128];      /* names of the calls that were started, in order */
 static struct call *calls[64]; /* those that wait for their handler, by order of start */
 static struct call *preparing[64];
-static int waiting, prepares, woken, done_count, protocol_now;
-static bool allowed, prepare_allowed;
+static int waiting, prepares, woken, done_count, hangups, protocol_now;
+static bool allowed, prepare_allowed, peer_gone;
 
 static void note(const struct call *call)
 {
@@ -44,6 +44,21 @@ static enum verdict exec_later(struct call *call)
 	return CALL_WAIT;
 }
 
+/* Waits alone, and gives up when its peer does. */
+static void on_hangup(struct call *call)
+{
+	hangups++;
+	reply_str(&call->reply, "given up");
+	call_finish(call);
+}
+
+static enum verdict exec_alone(struct call *call)
+{
+	call->alone = true;
+	call->on_hangup = on_hangup;
+	return exec_later(call);
+}
+
 static enum verdict exec_quit(struct call *call)
 {
 	pipeline_cut(&pipeline);
@@ -63,6 +78,7 @@ static const struct command commands[] = {
 	{.name = "P", .lane = LANE_STREAM, .exec = exec_later, .prepare = prepare_later},
 	{.name = "B", .lane = LANE_BARRIER, .exec = exec_later},
 	{.name = "C", .lane = LANE_BARRIER, .exec = exec_later},
+	{.name = "A", .lane = LANE_BARRIER, .exec = exec_alone},
 };
 
 /* The first letter chooses the command. */
@@ -105,13 +121,19 @@ static void done(struct call *call)
 	done_count++;
 }
 
+static bool hung_up(void *owner)
+{
+	(void)owner;
+	return peer_gone;
+}
+
 static void wake(void *owner)
 {
 	(void)owner;
 	woken++;
 }
 
-static const struct pipeline_ops ops = {resolve, allow, may_prepare, protocol, done, wake};
+static const struct pipeline_ops ops = {resolve, allow, may_prepare, protocol, done, hung_up, wake};
 
 static int setup(void **state)
 {
@@ -120,9 +142,10 @@ static int setup(void **state)
 	turn_init(base);
 	out = evbuffer_new();
 	memset(started, 0, sizeof(started));
-	waiting = prepares = woken = done_count = 0;
+	waiting = prepares = woken = done_count = hangups = 0;
 	protocol_now = 2;
 	allowed = prepare_allowed = true;
+	peer_gone = false;
 	pipeline_init(&pipeline, &ops, NULL);
 	return 0;
 }
@@ -334,6 +357,87 @@ static void test_abandon(void **state)
 	expect_replies("");
 }
 
+/* Not even another of the same command, whose reply would have to wait for it. */
+static void test_alone(void **state)
+{
+	(void)state;
+	push("B1");
+	push("A2");
+	push("A3");
+	push("L4");
+	run();
+	assert_string_equal(started, "B1 ");
+	finish(0);
+	assert_string_equal(started, "B1 A2 ");
+	finish(1);
+	assert_string_equal(started, "B1 A2 A3 ");
+	finish(2);
+	assert_string_equal(started, "B1 A2 A3 L4 ");
+}
+
+static void test_hang_up_tells_who_runs(void **state)
+{
+	(void)state;
+	push("A1");
+	push("S2");
+	run();
+	assert_false(calls[0]->hung_up);
+	pipeline_hang_up(&pipeline);
+	assert_int_equal(hangups, 1);
+	assert_int_equal(woken, 1);
+	run();
+	expect_replies("$8\r\ngiven up\r\n");
+	/* What starts afterwards knows it from the first, wherever it came from. */
+	assert_string_equal(started, "A1 S2 ");
+	assert_true(calls[1]->hung_up);
+	finish(1);
+	push("A3");
+	run();
+	assert_true(calls[2]->hung_up);
+	pipeline_hang_up(&pipeline);
+	assert_int_equal(hangups, 1);
+	finish(2);
+	expect_replies("$2\r\nS2\r\n$2\r\nA3\r\n");
+}
+
+/* The connection knows before what it says has been read. */
+static void test_hung_up_is_looked_for(void **state)
+{
+	(void)state;
+	push("S1");
+	run();
+	assert_false(call_hung_up(calls[0]));
+	peer_gone = true;
+	assert_true(call_hung_up(calls[0]));
+	assert_false(calls[0]->hung_up);
+	peer_gone = false;
+	pipeline_hang_up(&pipeline);
+	assert_true(call_hung_up(calls[0]));
+	finish(0);
+}
+
+/* Who goes has hung up, too, and is told once only. */
+static void test_abandon_is_a_hangup(void **state)
+{
+	(void)state;
+	push("A1");
+	run();
+	pipeline_abandon(&pipeline);
+	assert_int_equal(hangups, 1);
+	assert_int_equal(done_count, 1);
+	assert_int_equal(pipeline_running_total(), 0);
+	push("S1");
+	run();
+	assert_false(calls[1]->hung_up);
+	pipeline_hang_up(&pipeline);
+	calls[1]->on_hangup = on_hangup;
+	pipeline_abandon(&pipeline);
+	assert_int_equal(hangups, 1);
+	assert_null(calls[1]->client);
+	reply_str(&calls[1]->reply, "nobody reads this");
+	call_finish(calls[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +451,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_held_replies_count_as_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_protocol_is_that_of_the_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_abandon, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hang_up_tells_who_runs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hung_up_is_looked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_abandon_is_a_hangup, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,7 @@ static void test_who_is_it(void **state)
 	assert_string_equal(user->name, "reader");
 	assert_true(user_may(user, PRIV_PUNCH) && user_may(user, PRIV_READ) && user_may(user, PRIV_NONE));
 	assert_false(user_may(user, PRIV_WRITE) || user_may(user, PRIV_ADMIN));
+	assert_false(user_may(user, PRIV_TASK));
 	user = users_check(u, &ann, BYTES_LIT("other"));
 	assert_string_equal(user->employee, "e.1");
 	assert_null(users_check(u, &ann, BYTES_LIT("abc")));
@@ -94,6 +95,18 @@ static void test_who_is_it(void **state)
 	assert_null(users_check(u, NULL, BYTES_LIT("")));
 	assert_false(user_may(NULL, PRIV_READ));
 	assert_true(user_may(NULL, PRIV_NONE));
+	users_free(u);
+}
+
+static void test_worker(void **state)
+{
+	struct users *u = load_good("mill " ABC " task\n");
+	const struct user *user = users_check(u, NULL, BYTES_LIT("abc"));
+
+	(void)state;
+	assert_true(user_may(user, PRIV_TASK));
+	assert_false(user_may(user, PRIV_READ) || user_may(user, PRIV_WRITE) || user_may(user, PRIV_ADMIN));
+	assert_true(user_may(&user_anyone, PRIV_TASK));
 	users_free(u);
 }
 
@@ -141,6 +154,7 @@ int main(void)
 		cmocka_unit_test(test_no_file_no_question),
 		cmocka_unit_test(test_missing_file_is_a_fault),
 		cmocka_unit_test(test_who_is_it),
+		cmocka_unit_test(test_worker),
 		cmocka_unit_test(test_faults_name_their_line),
 		cmocka_unit_test(test_reload),
 	};

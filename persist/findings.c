@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "persist/team_findings.h"
+#include "persist/findings.h"
 
 #include <stdlib.h>
 
@@ -9,18 +9,18 @@
 
 #define KEEP 10000
 
-/* Known by its text: code|id|detail. */
+/* Known by its text: code|id|queue|detail. */
 struct entry {
 	UT_hash_handle hh;
 	bool left; /* not repaired, as far as was seen */
 	bool seen; /* in this round */
-	size_t code_len, id_len, len;
+	size_t code_len, id_len, queue_len, len;
 	char text[];
 };
 
-struct team_findings {
+struct findings {
 	struct entry *entries;
-	struct team_code codes[TEAM_CODES_MAX];
+	struct finding_code codes[FINDING_CODES_MAX];
 	size_t code_count;
 	int64_t count, left;
 	/* Left of those that are not remembered: in this round so far, in the one before. */
@@ -28,12 +28,12 @@ struct team_findings {
 	bool repeated; /* a round has ended */
 };
 
-struct team_findings *team_findings_new(void)
+struct findings *findings_new(void)
 {
-	return xcalloc(1, sizeof(struct team_findings));
+	return xcalloc(1, sizeof(struct findings));
 }
 
-void team_findings_free(struct team_findings *f)
+void findings_free(struct findings *f)
 {
 	struct entry *e, *tmp;
 
@@ -46,27 +46,27 @@ void team_findings_free(struct team_findings *f)
 	free(f);
 }
 
-static void count(struct team_findings *f, struct bytes code)
+static void count(struct findings *f, struct bytes code)
 {
 	size_t i = 0;
 
 	f->count++;
 	while (i < f->code_count && !bytes_eq(bytes_of(f->codes[i].name), code))
 		i++;
-	if (i == TEAM_CODES_MAX)
+	if (i == FINDING_CODES_MAX)
 		return;
 	if (i == f->code_count)
 		bytes_copy(f->codes[f->code_count++].name, sizeof(f->codes[0].name), code);
 	f->codes[i].count++;
 }
 
-static struct entry *remember(
-	struct team_findings *f, const struct team_finding *finding, const struct buf *text)
+static struct entry *remember(struct findings *f, const struct finding *finding, const struct buf *text)
 {
 	struct entry *e = xcalloc(1, sizeof(*e) + text->len);
 
 	e->code_len = finding->code.n;
 	e->id_len = finding->id.n;
+	e->queue_len = finding->queue.n;
 	e->len = text->len;
 	memcpy(e->text, text->data, text->len);
 	HASH_ADD_KEYPTR(hh, f->entries, e->text, e->len, e);
@@ -75,7 +75,7 @@ static struct entry *remember(
 
 /* One that is not remembered: of a later round it is new only when it has been repaired, since otherwise it
  * was there before. */
-static void add_unknown(struct team_findings *f, const struct team_finding *finding)
+static void add_unknown(struct findings *f, const struct finding *finding)
 {
 	if (!f->repeated || finding->repaired)
 		count(f, finding->code);
@@ -83,7 +83,7 @@ static void add_unknown(struct team_findings *f, const struct team_finding *find
 		f->more_left++;
 }
 
-bool team_findings_add(struct team_findings *f, const struct team_finding *finding)
+bool findings_add(struct findings *f, const struct finding *finding)
 {
 	struct buf text = BUF_INIT;
 	struct entry *e;
@@ -91,6 +91,8 @@ bool team_findings_add(struct team_findings *f, const struct team_finding *findi
 	buf_add_bytes(&text, finding->code);
 	buf_add_char(&text, '|');
 	buf_add_bytes(&text, finding->id);
+	buf_add_char(&text, '|');
+	buf_add_bytes(&text, finding->queue);
 	buf_add_char(&text, '|');
 	buf_add_bytes(&text, finding->detail);
 	HASH_FIND(hh, f->entries, text.data, text.len, e);
@@ -110,7 +112,7 @@ bool team_findings_add(struct team_findings *f, const struct team_finding *findi
 	return !known;
 }
 
-void team_findings_end_round(struct team_findings *f)
+void findings_end_round(struct findings *f)
 {
 	f->left = 0;
 	f->more_left_before = f->more_left;
@@ -123,30 +125,32 @@ void team_findings_end_round(struct team_findings *f)
 	}
 }
 
-int64_t team_findings_count(const struct team_findings *f)
+int64_t findings_count(const struct findings *f)
 {
 	return f->count;
 }
 
-int64_t team_findings_left(const struct team_findings *f)
+int64_t findings_left(const struct findings *f)
 {
 	return f->left + (f->repeated ? f->more_left_before : f->more_left);
 }
 
-const struct team_code *team_findings_codes(const struct team_findings *f, size_t *ret_count)
+const struct finding_code *findings_codes(const struct findings *f, size_t *ret_count)
 {
 	*ret_count = f->code_count;
 	return f->codes;
 }
 
-size_t team_findings_list(const struct team_findings *f, struct team_finding *list, size_t max)
+size_t findings_list(const struct findings *f, struct finding *list, size_t max)
 {
 	size_t n = 0;
 
 	for (const struct entry *e = f->entries; e != NULL && n < max; e = e->hh.next) {
-		const char *id = e->text + e->code_len + 1, *detail = id + e->id_len + 1;
-		list[n++] = (struct team_finding){.code = {e->text, e->code_len},
+		const char *id = e->text + e->code_len + 1, *queue = id + e->id_len + 1;
+		const char *detail = queue + e->queue_len + 1;
+		list[n++] = (struct finding){.code = {e->text, e->code_len},
 			.id = {id, e->id_len},
+			.queue = {queue, e->queue_len},
 			.detail = {detail, (size_t)(e->text + e->len - detail)},
 			.repaired = !e->left};
 	}

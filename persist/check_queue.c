@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "persist/team_check_queue.h"
+#include "persist/check_queue.h"
 
 #include <stdlib.h>
 #include <sys/queue.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "persist/keys.h"
 
 struct item {
 	STAILQ_ENTRY(item) link;
@@ -14,23 +13,28 @@ struct item {
 	char text[];
 };
 
-struct team_check_queue {
+struct check_queue {
 	enum script script;
+	void (*key)(struct buf *out, const char *item, void *arg);
+	void *arg;
 	STAILQ_HEAD(, item) items;
 	size_t count;
 	bool begun; /* the first one */
 };
 
-struct team_check_queue *team_check_queue_new(enum script script)
+struct check_queue *check_queue_new(
+	enum script script, void (*key)(struct buf *out, const char *item, void *arg), void *arg)
 {
-	struct team_check_queue *q = xcalloc(1, sizeof(*q));
+	struct check_queue *q = xcalloc(1, sizeof(*q));
 
 	q->script = script;
+	q->key = key;
+	q->arg = arg;
 	STAILQ_INIT(&q->items);
 	return q;
 }
 
-static void pop(struct team_check_queue *q)
+static void pop(struct check_queue *q)
 {
 	struct item *i = STAILQ_FIRST(&q->items);
 
@@ -40,20 +44,20 @@ static void pop(struct team_check_queue *q)
 	free(i);
 }
 
-void team_check_queue_clear(struct team_check_queue *q)
+void check_queue_clear(struct check_queue *q)
 {
 	while (q->count > 0)
 		pop(q);
 	q->begun = false;
 }
 
-void team_check_queue_free(struct team_check_queue *q)
+void check_queue_free(struct check_queue *q)
 {
-	team_check_queue_clear(q);
+	check_queue_clear(q);
 	free(q);
 }
 
-size_t team_check_queue_count(const struct team_check_queue *q)
+size_t check_queue_count(const struct check_queue *q)
 {
 	return q->count;
 }
@@ -67,7 +71,7 @@ static struct item *item_new(struct bytes text, struct bytes from)
 	return i;
 }
 
-void team_check_queue_push(struct team_check_queue *q, struct bytes item, struct bytes from)
+void check_queue_push(struct check_queue *q, struct bytes item, struct bytes from)
 {
 	struct item *i = item_new(item, from);
 
@@ -75,7 +79,7 @@ void team_check_queue_push(struct team_check_queue *q, struct bytes item, struct
 	q->count++;
 }
 
-void team_check_queue_push_first(struct team_check_queue *q, struct bytes item)
+void check_queue_push_first(struct check_queue *q, struct bytes item)
 {
 	struct item *i = item_new(item, BYTES_LIT("")), *first = STAILQ_FIRST(&q->items);
 
@@ -86,45 +90,36 @@ void team_check_queue_push_first(struct team_check_queue *q, struct bytes item)
 	q->count++;
 }
 
-/* Where an item's employee is at home is a key of another slot, which a script must be given; every other
- * item has the anchor. */
-static void add_key(struct redis_args *a, const char *text)
+static void add_key(const struct check_queue *q, struct redis_args *a, const char *item)
 {
-	struct bytes f[3];
 	struct buf key = BUF_INIT;
-	int n = bytes_split(bytes_of(text), ':', f, 3);
 
-	if (n == 3 && bytes_eq(f[0], BYTES_LIT("member")))
-		key_dir(&key, f[2]);
-	else if (n == 2 && bytes_eq(f[0], BYTES_LIT("user_teams")))
-		key_dir(&key, f[1]);
-	else
-		key_org(&key, "roots");
+	q->key(&key, item, q->arg);
 	redis_arg_key(a, &key);
 	buf_release(&key);
 }
 
-enum redis_sent team_check_queue_send(
-	struct team_check_queue *q, struct redis *redis, struct redis_args *head, redis_cb cb, void *arg)
+enum redis_sent check_queue_send(
+	struct check_queue *q, struct redis *redis, struct redis_args *head, redis_cb cb, void *arg)
 {
 	struct redis_args keys;
 	const struct item *item;
 	int n = 0;
 
 	redis_args_init(&keys);
-	add_key(&keys, "");
+	add_key(q, &keys, "");
 	STAILQ_FOREACH (item, &q->items, link) {
-		add_key(&keys, item->text);
+		add_key(q, &keys, item->text);
 		redis_arg_str(head, item->text);
 		redis_arg_str(head, item->from);
-		if (++n == TEAM_CHECK_ITEMS)
+		if (++n == CHECK_ITEMS)
 			break;
 	}
 	redis_args_append(&keys, head);
 	return redis_eval(redis, q->script, n + 1, &keys, cb, arg);
 }
 
-size_t team_check_queue_take(struct team_check_queue *q, const struct redisReply *reply)
+size_t check_queue_take(struct check_queue *q, const struct redisReply *reply)
 {
 	struct bytes from = redis_text(redis_at(reply, 1));
 

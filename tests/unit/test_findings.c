@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "persist/team_findings.h"
+#include "persist/findings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,23 +9,23 @@
 
 #include <cmocka.h>
 
-static bool add(struct team_findings *f, const char *code, const char *id, const char *detail, bool repaired)
+static bool add(struct findings *f, const char *code, const char *id, const char *detail, bool repaired)
 {
-	struct team_finding finding = {bytes_of(code), bytes_of(id), bytes_of(detail), repaired};
+	struct finding finding = {bytes_of(code), bytes_of(id), BYTES_LIT(""), bytes_of(detail), repaired};
 
-	return team_findings_add(f, &finding);
+	return findings_add(f, &finding);
 }
 
-static void assert_count(const struct team_findings *f, int64_t count, int64_t left)
+static void assert_count(const struct findings *f, int64_t count, int64_t left)
 {
-	assert_int_equal(team_findings_count(f), count);
-	assert_int_equal(team_findings_left(f), left);
+	assert_int_equal(findings_count(f), count);
+	assert_int_equal(findings_left(f), left);
 }
 
 static void test_each_counts_once(void **state)
 {
-	struct team_findings *f = team_findings_new();
-	struct team_finding list[4];
+	struct findings *f = findings_new();
+	struct finding list[4];
 	size_t codes;
 
 	(void)state;
@@ -34,45 +34,45 @@ static void test_each_counts_once(void **state)
 	assert_true(add(f, "SUB", "2", "7 6", true));
 	assert_true(add(f, "DSMISS", "2", "a|b", false));
 	assert_count(f, 3, 2);
-	const struct team_code *code = team_findings_codes(f, &codes);
+	const struct finding_code *code = findings_codes(f, &codes);
 	assert_int_equal(codes, 2);
 	assert_string_equal(code[0].name, "SUB");
 	assert_int_equal(code[0].count, 2);
-	assert_int_equal(team_findings_list(f, list, 4), 3);
-	assert_int_equal(team_findings_list(f, list, 2), 2);
+	assert_int_equal(findings_list(f, list, 4), 3);
+	assert_int_equal(findings_list(f, list, 2), 2);
 	assert_true(list[1].repaired && !list[0].repaired);
-	assert_int_equal(team_findings_list(f, list, 4), 3);
+	assert_int_equal(findings_list(f, list, 4), 3);
 	assert_true(bytes_eq(list[2].code, BYTES_LIT("DSMISS")) && bytes_eq(list[2].id, BYTES_LIT("2")) &&
 		    bytes_eq(list[2].detail, BYTES_LIT("a|b")));
-	team_findings_free(f);
+	findings_free(f);
 }
 
 static void test_what_a_round_does_not_see_is_repaired(void **state)
 {
-	struct team_findings *f = team_findings_new();
+	struct findings *f = findings_new();
 
 	(void)state;
 	add(f, "CYCLE", "2", "4", false);
 	add(f, "CYCLE", "3", "2", false);
 	add(f, "SUB", "1", "2 3", true);
-	team_findings_end_round(f);
+	findings_end_round(f);
 	assert_count(f, 3, 2);
 	add(f, "CYCLE", "2", "4", true);
 	add(f, "NAMEDUP", "5", "6", false);
 	assert_count(f, 4, 2);
-	team_findings_end_round(f);
+	findings_end_round(f);
 	assert_count(f, 4, 1);
 	add(f, "SUB", "1", "2 3", false);
 	assert_count(f, 4, 2);
-	team_findings_end_round(f);
+	findings_end_round(f);
 	assert_count(f, 4, 1);
-	team_findings_free(f);
+	findings_free(f);
 }
 
 /* More than are remembered: the numbers are right all the same. */
 static void test_very_many(void **state)
 {
-	struct team_findings *f = team_findings_new();
+	struct findings *f = findings_new();
 	char id[16];
 
 	(void)state;
@@ -82,33 +82,33 @@ static void test_very_many(void **state)
 			add(f, "NAMEDUP", id, "1", false);
 		}
 		assert_count(f, 30000, 30000);
-		team_findings_end_round(f);
+		findings_end_round(f);
 		assert_count(f, 30000, 30000);
 	}
 	for (int i = 0; i < 30000; i++) {
 		snprintf(id, sizeof(id), "%d", i);
 		add(f, "SUB", id, "1", true);
 	}
-	team_findings_end_round(f);
+	findings_end_round(f);
 	assert_count(f, 60000, 0);
-	team_findings_free(f);
+	findings_free(f);
 }
 
 static void test_more_codes_than_there_are(void **state)
 {
-	struct team_findings *f = team_findings_new();
+	struct findings *f = findings_new();
 	char code[32];
 	size_t codes;
 
 	(void)state;
-	for (int i = 0; i < TEAM_CODES_MAX * 2; i++) {
+	for (int i = 0; i < FINDING_CODES_MAX * 2; i++) {
 		snprintf(code, sizeof(code), "CODE%d", i);
 		add(f, code, "1", "", false);
 	}
-	team_findings_codes(f, &codes);
-	assert_int_equal(codes, TEAM_CODES_MAX);
-	assert_count(f, TEAM_CODES_MAX * 2, TEAM_CODES_MAX * 2);
-	team_findings_free(f);
+	findings_codes(f, &codes);
+	assert_int_equal(codes, FINDING_CODES_MAX);
+	assert_count(f, FINDING_CODES_MAX * 2, FINDING_CODES_MAX * 2);
+	findings_free(f);
 }
 
 int main(void)

@@ -88,8 +88,10 @@ int cmd_replay(int argc, char **argv, const struct cli_options *options);
 int cmd_roll(int argc, char **argv, const struct cli_options *options);
 int cmd_status(int argc, char **argv, const struct cli_options *options);
 int cmd_subscribe(int argc, char **argv, const struct cli_options *options);
+int cmd_task(int argc, char **argv, const struct cli_options *options);
 int cmd_team(int argc, char **argv, const struct cli_options *options);
 int cmd_tree(int argc, char **argv, const struct cli_options *options);
 int cmd_watch(int argc, char **argv, const struct cli_options *options);
+int cmd_work(int argc, char **argv, const struct cli_options *options);
 
 #endif

@@ -21,12 +21,17 @@ void request_init(struct request *r, const char *command)
 	request_add(r, command);
 }
 
-void request_add(struct request *r, const char *word)
+void request_add_bytes(struct request *r, struct bytes word)
 {
 	if (r->argc == REQUEST_MAX)
 		abort();
-	r->argv[r->argc] = word;
-	r->len[r->argc++] = strlen(word);
+	r->argv[r->argc] = word.p;
+	r->len[r->argc++] = word.n;
+}
+
+void request_add(struct request *r, const char *word)
+{
+	request_add_bytes(r, bytes_of(word));
 }
 
 void request_option(struct request *r, const char *word, const char *value)
@@ -81,16 +86,21 @@ void conn_print_refusal(const redisReply *reply)
 	buf_release(&text);
 }
 
+bool conn_login(const struct cli_options *options, struct request *r)
+{
+	request_init(r, "AUTH");
+	if (options->user[0] != '\0')
+		request_add(r, options->user);
+	request_add(r, options->token);
+	return options->token[0] != '\0';
+}
+
 static int log_in(struct conn *c, const struct cli_options *options, bool quiet)
 {
 	struct request r;
 
-	if (options->token[0] == '\0')
+	if (!conn_login(options, &r))
 		return CLI_OK;
-	request_init(&r, "AUTH");
-	if (options->user[0] != '\0')
-		request_add(&r, options->user);
-	request_add(&r, options->token);
 	redisReply *reply = redisCommandArgv(c->context, r.argc, r.argv, r.len);
 	if (reply == NULL)
 		return CLI_UNREACHABLE;

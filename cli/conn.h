@@ -9,6 +9,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "base/bytes.h"
 #include "cli/cli.h"
 
 #define REQUEST_MAX 24
@@ -22,8 +23,12 @@ struct request {
 
 void request_init(struct request *r, const char *command);
 void request_add(struct request *r, const char *word);
+void request_add_bytes(struct request *r, struct bytes word);
 /* Adds `word` and `value`, unless value is NULL. */
 void request_option(struct request *r, const char *word, const char *value);
+
+/* The AUTH of these options; false when there is no token, so that none is needed. */
+bool conn_login(const struct cli_options *options, struct request *r);
 
 struct conn;
 

@@ -60,6 +60,46 @@ static const char help_team[] =
 	"  --if-version N             only when that is its version\n"
 	"  --dry-run                  say whether it may be, and how much it would touch\n";
 
+static const char help_task[] =
+	"  submit QUEUE [PAYLOAD|-]   prints its id; `-`, or --file FILE, for a payload from there\n"
+	"      --priority N  1 (first) to 10; 5\n"
+	"      --delay D     not before\n"
+	"      --key K       not while another with this key is open, or for --window D from now on\n"
+	"      --retries N   runs at most so often once more\n"
+	"      --lease D     a worker that is not heard of for so long loses it\n"
+	"  claim QUEUE                to do them: [--worker W] [--count N] [--wait D] [--lease D]\n"
+	"  beat ID TOKEN              still at it: [--worker W] [--lease D]; exit code 1 when it is to stop\n"
+	"  done ID TOKEN              [--result TEXT | --file FILE]\n"
+	"  fail ID TOKEN              [--error TEXT], is tried again later, or after --delay D\n"
+	"  release ID TOKEN           gives it back, as if it had not been claimed\n"
+	"  list QUEUE                 [--status S] [--priority N|A-B] [--since TIME] [--until TIME]\n"
+	"                             [--worker W]; S: pending, ready, delayed, running, success,\n"
+	"                             failed, timeout, cancelled\n"
+	"  show ID                    --payload: just that, as it is; --output: its result, as it is\n"
+	"  stats [QUEUE]              numbers of all queues, or all numbers of one\n"
+	"  retry ID…, cancel ID…      or --all --queue QUEUE --status S\n"
+	"  pause QUEUE, resume QUEUE  a paused one gives no tasks out\n"
+	"  config QUEUE [NAME VALUE…] what holds for it, and changes that; VALUE `default`\n"
+	"  check [--repair]           looks for damage; exit code 1 when something is not repaired\n"
+	"D is a duration such as 250ms, 30s, 5m, 12h or 7d; a bare number is seconds.\n";
+
+static const char help_work[] =
+	"Claims tasks and runs COMMAND for each, with the payload on standard input and MUSTER_TASK_ID,\n"
+	"MUSTER_TASK_TOKEN, MUSTER_TASK_QUEUE and MUSTER_TASK_ATTEMPT in its environment. Exit code 0: the\n"
+	"task is done, and what was written to standard output is its result; any other end: it has\n"
+	"failed, with the end of what was written to standard error.\n"
+	"  --jobs N         so many commands at once, 1 to 256 (1)\n"
+	"  --worker W       its name (this machine and the process)\n"
+	"  --lease D        how soon its tasks go to others when it is gone (as the task or queue says)\n"
+	"  --max-time D     a command that runs longer is stopped, and the task has failed\n"
+	"  --grace D        from SIGTERM to SIGKILL (10s)\n"
+	"  --release-on N   this exit code gives the task back instead\n"
+	"  --max-result N   bytes of the result that are kept (65536)\n"
+	"  --limit N        end after so many tasks\n"
+	"  --once           end when nothing is ready\n"
+	"SIGTERM, SIGINT: it claims no more and ends with the commands that run; the second one stops\n"
+	"those and gives their tasks back.\n";
+
 const struct cli_command cli_commands[] = {
 	{"import", "load departments, employees and members from a CSV file",
 		"FILE|- [--dry-run] [--whole] [--window N] [--retry SECONDS]", help_import, cmd_import, 0},
@@ -121,6 +161,12 @@ const struct cli_command cli_commands[] = {
 		"  --truth   orphans and circles go to a team lost-found\n"
 		"Exit code 1 when something found is not repaired.\n",
 		cmd_check, 0},
+	{"task", "tasks: the change or the question that VERB names", "VERB ARGUMENT… [OPTION…]", help_task,
+		cmd_task, 0},
+	{"work", "a worker: runs a command for each task of a queue",
+		"QUEUE [--jobs N] [--worker W] [--lease D] [--max-time D] [--grace D] [--release-on N]\n"
+		"                   [--max-result N] [--limit N] [--once] -- COMMAND [ARGUMENT…]",
+		help_work, cmd_work, 0},
 	{"info", "what the daemon says of itself", "[SECTION]", NULL, cmd_info, 0},
 	{"call", "send any command and print its reply", "COMMAND [ARGUMENT…]",
 		"Common options stand before COMMAND; all behind it is sent as it is.\n", cmd_call,

@@ -56,6 +56,17 @@ static void print_value(const redisReply *reply, int indent)
 	}
 }
 
+static void show_list(const struct cli_options *options, const char *label, const redisReply *list)
+{
+	struct buf text = BUF_INIT;
+
+	for (size_t i = 0; i < list->elements; i++)
+		buf_addf(&text, "%s%s", i > 0 ? ", " : "",
+			list->element[i]->str != NULL ? list->element[i]->str : "");
+	show_field(options, label, STYLE_PLAIN, list->elements > 0 ? text.data : "");
+	buf_release(&text);
+}
+
 void show_map(const struct cli_options *options, const redisReply *map)
 {
 	if (options->json) {
@@ -70,6 +81,8 @@ void show_map(const struct cli_options *options, const redisReply *map)
 			char digits[24];
 			snprintf(digits, sizeof(digits), "%lld", map->element[i + 1]->integer);
 			show_field(options, label, STYLE_PLAIN, digits);
+		} else if (map->element[i + 1]->type == REDIS_REPLY_ARRAY) {
+			show_list(options, label, map->element[i + 1]);
 		} else {
 			enum table_style style = strcmp(label, "state") == 0
 							 ? table_state_style(answer_str(map, label))

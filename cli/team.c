@@ -40,7 +40,7 @@ static int run_long(const struct verb *verb, const struct verb_args *args)
 	int result = patience_ask(&patience, &r, &reply);
 	if (result != CLI_OK)
 		return result;
-	if (args->dry_run)
+	if (args->given['D'] != NULL)
 		show_map(args->options, reply);
 	else
 		show_reply(args->options, reply);

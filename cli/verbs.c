@@ -7,118 +7,113 @@
 #include "base/mem.h"
 #include "cli/show.h"
 
-static const struct option own[] = {
-	{"dept", required_argument, NULL, 'd'},
-	{"name", required_argument, NULL, 'n'},
-	{"manager", required_argument, NULL, 'm'},
-	{"if-version", required_argument, NULL, 'i'},
-	{"cascade", no_argument, NULL, 'C'},
-	{"lift", no_argument, NULL, 'L'},
-	{"retire", no_argument, NULL, 'R'},
-	{"dry-run", no_argument, NULL, 'D'},
-	{"subtree", no_argument, NULL, 's'},
-	{"all", no_argument, NULL, 'a'},
-	{0},
+/* Every option of every verb, and its word in a command; one that has none is for the verb itself. */
+static const struct {
+	const char *name;
+	char letter;
+	bool flag;
+	const char *word;
+} own[] = {
+	{"dept", 'd', false, "DEPT"},
+	{"name", 'n', false, "NAME"},
+	{"manager", 'm', false, "MANAGER"},
+	{"cascade", 'C', true, "CASCADE"},
+	{"lift", 'L', true, "LIFT"},
+	{"retire", 'R', true, "RETIRE"},
+	{"if-version", 'i', false, "IF"},
+	{"dry-run", 'D', true, "DRYRUN"},
+	{"subtree", 's', true, "SUBTREE"},
+	{"all", 'a', true, "ALL"},
+	/* of tasks */
+	{"priority", 'p', false, "PRIORITY"},
+	{"delay", 'y', false, "DELAY"},
+	{"key", 'k', false, "KEY"},
+	{"window", 'w', false, "WINDOW"},
+	{"retries", 't', false, "RETRIES"},
+	{"lease", 'l', false, "LEASE"},
+	{"count", 'c', false, "COUNT"},
+	{"result", 'r', false, "RESULT"},
+	{"error", 'e', false, "ERROR"},
+	{"status", 'S', false, "STATUS"},
+	{"worker", 'W', false, NULL},
+	{"wait", 'x', false, NULL},
+	{"file", 'f', false, NULL},
+	{"queue", 'q', false, NULL},
+	{"since", 'A', false, NULL},
+	{"until", 'B', false, NULL},
+	{"payload", 'P', true, NULL},
+	{"output", 'o', true, NULL},
+	{"repair", 'z', true, NULL},
 };
 
-static void take(struct verb_args *args, int letter)
+/* False after getopt's message. */
+static bool read_args(int argc, char **argv, struct verb_args *args)
 {
-	switch (letter) {
-	case 'd':
-		args->dept = optarg;
-		break;
-	case 'n':
-		args->name = optarg;
-		break;
-	case 'm':
-		args->manager = optarg;
-		break;
-	case 'i':
-		args->version = optarg;
-		break;
-	case 'C':
-		args->mode = "CASCADE";
-		break;
-	case 'L':
-		args->mode = "LIFT";
-		break;
-	case 'R':
-		args->mode = "RETIRE";
-		break;
-	case 'D':
-		args->dry_run = true;
-		break;
-	case 's':
-		args->subtree = true;
-		break;
-	default:
-		args->all = true;
-	}
-}
+	struct option list[ARRAY_LEN(own) + 1] = {0};
 
-/* Which letters were given goes to `given`, each once. False after getopt's message. */
-static bool read_args(int argc, char **argv, struct verb_args *args, char given[ARRAY_LEN(own)])
-{
-	size_t count = 0;
-
-	for (int c; (c = getopt_long(argc, argv, "", own, NULL)) != -1;) {
+	for (size_t i = 0; i < ARRAY_LEN(own); i++)
+		list[i] = (struct option){
+			own[i].name, own[i].flag ? no_argument : required_argument, NULL, own[i].letter};
+	for (int c; (c = getopt_long(argc, argv, "", list, NULL)) != -1;) {
 		if (c == '?')
 			return false;
-		take(args, c);
-		if (memchr(given, c, count) == NULL)
-			given[count++] = (char)c;
+		args->given[c] = optarg != NULL ? optarg : "";
 	}
-	given[count] = '\0';
 	return true;
 }
 
-/* Modes of a removal exclude each other. */
-static size_t count_modes(const char *given)
+/* Whether the verb takes all the options that were given; modes of a removal exclude each other. */
+static bool takes(const struct verb *verb, const struct verb_args *args)
 {
-	size_t count = 0;
+	int modes = 0;
 
-	for (; *given != '\0'; given++)
-		count += strchr("CLR", *given) != NULL;
-	return count;
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		if (args->given[(int)own[i].letter] == NULL)
+			continue;
+		if (strchr(verb->letters, own[i].letter) == NULL)
+			return false;
+		modes += strchr("CLR", own[i].letter) != NULL;
+	}
+	return modes <= 1 && args->count >= verb->words &&
+	       (verb->more < 0 || args->count <= verb->words + verb->more);
 }
 
 int verbs_run(
 	int argc, char **argv, const struct cli_options *options, const struct verb *verbs, size_t count)
 {
 	struct verb_args args = {.options = options};
-	char given[ARRAY_LEN(own)];
 
-	if (!read_args(argc, argv, &args, given))
+	if (!read_args(argc, argv, &args))
 		return cli_bad_option(argv[0]);
 	for (size_t i = 0; i < count; i++) {
 		if (optind == argc || strcmp(argv[optind], verbs[i].name) != 0)
 			continue;
-		if (argc - optind - 1 != verbs[i].words || strspn(given, verbs[i].letters) != strlen(given) ||
-			count_modes(given) > 1)
-			return cli_usage(argv[0], "%s does not go with these arguments", verbs[i].name);
 		args.words = argv + optind + 1;
+		args.count = argc - optind - 1;
+		if (!takes(&verbs[i], &args))
+			return cli_usage(argv[0], "%s does not go with these arguments", verbs[i].name);
 		return verbs[i].run(&verbs[i], &args);
 	}
 	return cli_usage(argv[0], "expected one of the verbs below");
 }
 
+void verb_options(const struct verb_args *args, struct request *r)
+{
+	for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+		const char *value = args->given[(int)own[i].letter];
+		if (own[i].word != NULL && value != NULL && own[i].flag)
+			request_add(r, own[i].word);
+		else if (own[i].word != NULL)
+			request_option(r, own[i].word, value);
+	}
+}
+
 void verb_request(const struct verb *verb, const struct verb_args *args, struct request *r)
 {
 	request_init(r, verb->command);
-	for (int i = 0; i < verb->words; i++)
+	for (int i = 0; i < args->count; i++)
 		request_add(r, args->words[i]);
-	request_option(r, "DEPT", args->dept);
-	request_option(r, "NAME", args->name);
-	request_option(r, "MANAGER", args->manager);
-	if (args->mode != NULL)
-		request_add(r, args->mode);
-	request_option(r, "IF", args->version);
-	if (args->dry_run)
-		request_add(r, "DRYRUN");
-	if (args->subtree)
-		request_add(r, "SUBTREE");
-	if (args->all)
-		request_add(r, "ALL");
+	verb_options(args, r);
 }
 
 int verb_map(const struct verb *verb, const struct verb_args *args)
@@ -134,5 +129,6 @@ int verb_value(const struct verb *verb, const struct verb_args *args)
 	struct request r;
 
 	verb_request(verb, args, &r);
-	return args->dry_run ? show_request_map(args->options, &r) : show_request(args->options, &r);
+	return args->given['D'] != NULL ? show_request_map(args->options, &r)
+					: show_request(args->options, &r);
 }

@@ -78,6 +78,40 @@ def test_teams_py(example):
                     ["lab (lab)", "  Help desk (desk)"]]
 
 
+def test_task_worker_py(example):
+    muster = example.muster
+    first = muster.map("TASK.SUBMIT", "words", "one two\nthree")["id"]
+    out, err = example("task_worker.py", "words", "1").communicate(timeout=30)
+    assert out == f"{first} 3\n", out + err
+    seen = muster.map("TASK.GET", first)
+    assert (seen["status"], seen["result"]) == ("success", "3")
+    worker = example("task_worker.py", "words")
+    second = muster.map("TASK.SUBMIT", "words", b"\xff" * 5)["id"]
+    assert worker.stdout.readline() == f"{second} 1\n"
+    worker.terminate()
+    assert worker.wait(30) == 0
+    worker.communicate()
+
+
+def test_task_worker_py_gives_up(example, tmp_path):
+    """Made slow, it stops in the middle of a task that is cancelled, and tells of one that fails."""
+    muster, step = example.muster, "words += len(line.split())"
+    text = (EXAMPLES / "task_worker.py").read_text(encoding="utf-8")
+    assert step in text
+    slow = tmp_path / "task_worker.py"
+    slow.write_text(text.replace(step, "stop.wait(0.2 if line else int('x'))"), encoding="utf-8")
+    worker = example(str(slow), "words", "2")
+    task = muster.map("TASK.SUBMIT", "words", "line\n" * 500, "LEASE", "600ms")["id"]
+    wait_until(lambda: muster.map("TASK.GET", task)["status"] == "running", 20, "it has begun")
+    assert muster.map("TASK.CANCEL", task)["status"] == "running"
+    wait_until(lambda: muster.map("TASK.GET", task)["status"] == "cancelled", 20, "it is cancelled")
+    broken = muster.map("TASK.SUBMIT", "words", "\n", "RETRIES", 0)["id"]
+    out, err = worker.communicate(timeout=30)
+    assert out.startswith(f"{broken} failed: invalid literal"), out + err
+    seen = muster.map("TASK.GET", broken)
+    assert seen["status"] == "failed" and "ValueError" in seen["error"]
+
+
 def test_report_sql(example, stores):
     """Every statement runs, on the tables as the daemon made them."""
     text = "\n".join(line for line in (EXAMPLES / "report.sql").read_text(encoding="utf-8").splitlines()

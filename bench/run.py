@@ -12,6 +12,7 @@ from pathlib import Path
 
 import company
 import rates
+import tasks
 import teams
 from report import Report, in_short
 from scene import ROOT, BenchError, Scene, machine
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "memory": (company.memory, "Memory, idle and over a long day's load"),
     "scaling": (company.scaling, "Cost of a check-in, and a close, by the size of the company"),
     "teams": (teams.teams, "A tree of a million teams, and MariaDB beside it"),
+    "tasks": (tasks.tasks, "Tasks, beside beanstalkd and BullMQ"),
     "teams-company": (teams.company, "A company of 100,000 people in 500 departments"),
 }
 

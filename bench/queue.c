@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "bench/histogram.h"
 #include "bench/reply.h"
+#include "bench/work.h"
 
 #define HANDLE_MAX 48 /* bytes of what ends a task: id and token */
 
@@ -92,21 +93,11 @@ static void keep_handle(struct conn *c, struct bytes a, struct bytes b)
 
 /* ---- musterd ---- */
 
-static void add_words(struct buf *out, const struct bytes *words, int count)
-{
-	buf_addf(out, "*%d\r\n", count);
-	for (int i = 0; i < count; i++) {
-		buf_addf(out, "$%zu\r\n", words[i].n);
-		buf_add_bytes(out, words[i]);
-		buf_add(out, "\r\n", 2);
-	}
-}
-
 static void muster_submit(struct buf *out, struct bytes queue, struct bytes payload)
 {
 	const struct bytes words[] = {BYTES_LIT("TASK.SUBMIT"), queue, payload};
 
-	add_words(out, words, 3);
+	work_encode(out, words, 3);
 }
 
 static void muster_claim(struct buf *out, struct bytes queue, int count)
@@ -116,7 +107,7 @@ static void muster_claim(struct buf *out, struct bytes queue, int count)
 	const struct bytes words[] = {
 		BYTES_LIT("TASK.CLAIM"), queue, BYTES_LIT("bench"), BYTES_LIT("COUNT"), {text, (size_t)n}};
 
-	add_words(out, words, 5);
+	work_encode(out, words, 5);
 }
 
 static void muster_end(struct buf *out, struct bytes handle)
@@ -124,7 +115,7 @@ static void muster_end(struct buf *out, struct bytes handle)
 	struct bytes words[3] = {BYTES_LIT("TASK.DONE")};
 
 	bytes_split(handle, ' ', words + 1, 2);
-	add_words(out, words, 3);
+	work_encode(out, words, 3);
 }
 
 /* The tasks of a CLAIM: an array of maps. */

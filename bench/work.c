@@ -27,16 +27,21 @@ static void end_command(struct work *w)
 	w->ends[w->count++] = w->text.len;
 }
 
+void work_encode(struct buf *out, const struct bytes *words, int count)
+{
+	buf_addf(out, "*%d\r\n", count);
+	for (int i = 0; i < count; i++) {
+		buf_addf(out, "$%zu\r\n", words[i].n);
+		buf_add_bytes(out, words[i]);
+		buf_add(out, "\r\n", 2);
+	}
+}
+
 void work_add(struct work *w, const struct bytes *words, int count)
 {
 	if (count == 0)
 		return;
-	buf_addf(&w->text, "*%d\r\n", count);
-	for (int i = 0; i < count; i++) {
-		buf_addf(&w->text, "$%zu\r\n", words[i].n);
-		buf_add_bytes(&w->text, words[i]);
-		buf_add(&w->text, "\r\n", 2);
-	}
+	work_encode(&w->text, words, count);
 	end_command(w);
 }
 

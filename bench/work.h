@@ -16,6 +16,8 @@ struct work {
 };
 
 void work_release(struct work *w);
+/* A command from words, in RESP, behind what is in `out`. */
+void work_encode(struct buf *out, const struct bytes *words, int count);
 /* One command from words. */
 void work_add(struct work *w, const struct bytes *words, int count);
 /* Every line of a file ("-" = stdin) is a command, its words between blanks. 0, or -1 with errno set. */

@@ -19,15 +19,23 @@ static const char *const settings[] = {"lease", "retries", "crashes", "backoff",
 
 /* ---- PAUSE, RESUME ---- */
 
-static void on_switched(struct bytes line, const char *error, void *arg)
+/* Whether the script has done it; else the error is in the reply. */
+static bool is_done(struct call *call, struct bytes line, const char *error)
 {
-	struct call *call = arg;
-
 	if (error != NULL)
 		(void)call_fail(call, "%s", error);
 	else if (line.n == 0 || line.p[0] != 'O')
 		(void)task_refuse(call, (struct bytes){"", 0}, line);
 	else
+		return true;
+	return false;
+}
+
+static void on_switched(struct bytes line, const char *error, void *arg)
+{
+	struct call *call = arg;
+
+	if (is_done(call, line, error))
 		reply_status(&call->reply, "OK");
 	call_finish(call);
 }
@@ -108,11 +116,7 @@ static void on_config(struct bytes line, const char *error, void *arg)
 {
 	struct call *call = arg;
 
-	if (error != NULL)
-		(void)call_fail(call, "%s", error);
-	else if (line.n == 0 || line.p[0] != 'O')
-		(void)task_refuse(call, (struct bytes){"", 0}, line);
-	else
+	if (is_done(call, line, error))
 		reply_config(&call->reply, (struct bytes){line.p + 1, line.n - 1});
 	call_finish(call);
 }

@@ -171,6 +171,17 @@ end
 
 local function dedupe_key(base, queue, key) return base .. 'dedupe:' .. queue .. ':' .. key end
 
+-- Who holds the key: a task that has not ended or, while a window lasts, any. Its id and status; or behind them an
+-- error's text. A key that names no such task is dead.
+local function holder_of(base, dkey)
+  local id = pcall('GET', dkey)
+  if type(id) == 'table' then return nil, nil, id.err end
+  if not id then return end
+  local status = pcall('HGET', base .. 'task:' .. id, 'status')
+  if type(status) ~= 'string' then status = nil end
+  if status == 'pending' or status == 'running' or call('PTTL', dkey) > 0 then return id, status or 'gone' end
+end
+
 -- The key is let go, if it still names this task.
 local function let_key_go(t)
   if not t.key then return end

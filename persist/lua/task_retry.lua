@@ -8,12 +8,9 @@
 local function take_key(t)
   if not t.key then return end
   local dkey = dedupe_key(t.base, t.queue, t.key)
-  local id = pcall('GET', dkey)
-  if type(id) == 'table' then return 'E' .. id.err end
-  if id and id ~= t.id then
-    local status = pcall('HGET', t.base .. 'task:' .. id, 'status')
-    if status == 'pending' or status == 'running' or call('PTTL', dkey) > 0 then return 'D' .. id end
-  end
+  local id, _, err = holder_of(t.base, dkey)
+  if err then return 'E' .. err end
+  if id and id ~= t.id then return 'D' .. id end
   if not t.window then call('SET', dkey, t.id) end
 end
 

@@ -40,16 +40,6 @@ local function id_of(seq, suffix)
   return head .. digits(low, 2) .. suffix
 end
 
--- Who holds the key: a task that has not ended or, while a window lasts, any. A key that names no such task is dead.
-local function holder_of(q, dkey)
-  local id = pcall('GET', dkey)
-  if type(id) == 'table' then return nil, nil, id.err end
-  if not id then return end
-  local status = pcall('HGET', q.base .. 'task:' .. id, 'status')
-  if type(status) ~= 'string' then status = nil end
-  if status == 'pending' or status == 'running' or call('PTTL', dkey) > 0 then return id, status or 'gone' end
-end
-
 local function is_new(q)
   return call('EXISTS', q.info) == 0 and call('SISMEMBER', q.base .. 'queues', q.name) == 0
 end
@@ -72,7 +62,7 @@ local function submit(info, suffix, priority, delay, key, window, retries, lease
   local dkey = key ~= '' and dedupe_key(base, q.name, key)
   if dkey then
     local id, status
-    id, status, err = holder_of(q, dkey)
+    id, status, err = holder_of(q.base, dkey)
     if err then return 'E' .. err end
     if id then return 'D' .. id .. '|' .. status end
   end

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from harness.attendance import as_map, found, pipelined
+from harness.check import assert_nothing_found, named, run_check
 from harness.muster import text_of
 from harness.wait import wait_until
 
@@ -33,21 +34,11 @@ def dump(stores):
 
 def check(muster, *words):
     """One TEAM.CHECK; its map, `items` as a sorted list of (code, id, detail)."""
-    reply = muster.ask("TEAM.CHECK", *words)
-    assert isinstance(reply, list), reply
-    result = as_map(reply)
-    result["codes"] = as_map(result["codes"])
-    result["items"] = sorted((i["code"], i["id"], i["detail"]) for i in map(as_map, result["items"]))
-    return result
-
-
-def named(result):
-    return {item[:2] for item in result["items"]}
+    return run_check(muster, "TEAM.CHECK", ("id",), *words)
 
 
 def assert_clean(muster):
-    result = check(muster)
-    assert (result["state"], result["findings"], result["items"]) == ("done", 0, []), result
+    assert_nothing_found(check(muster))
 
 
 def wait_listed(muster, top, expected):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness.attendance import as_map
+from harness.check import assert_nothing_found, named, run_check
 from harness.muster import text_of
 from harness.tasks import BAND, claim_one, done, ids_in, key_of, recount, redis_of, sequence_of, submit, task_keys
 from harness.wait import wait_until
@@ -18,21 +19,11 @@ LONG = ("LEASE", "1h")
 
 def check(muster, *words):
     """One TASK.CHECK; its map, `items` as a sorted list of (code, task, detail)."""
-    reply = muster.ask("TASK.CHECK", *words)
-    assert isinstance(reply, list), reply
-    result = as_map(reply)
-    result["codes"] = as_map(result["codes"])
-    result["items"] = sorted((i["code"], i["task"], i["queue"], i["detail"]) for i in map(as_map, result["items"]))
-    return result
-
-
-def named(result):
-    return {item[:2] for item in result["items"]}
+    return run_check(muster, "TASK.CHECK", ("task", "queue"), *words)
 
 
 def assert_clean(muster):
-    result = check(muster)
-    assert (result["state"], result["findings"], result["items"]) == ("done", 0, []), result
+    assert_nothing_found(check(muster))
 
 
 def picture(stores):

@@ -14,9 +14,9 @@ local base, n, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 -- include tree_bury.lua
 local key, todo = at('job', n), at('job', n .. ':todo')
 local branch = math.min(most, 500)
-local f = call('HMGET', key, 'op', 'id', 'parent', 'phase', 'stage', 'old', 'new', 'group', 'cursor', 'error')
+local f = call('HMGET', key, 'op', 'id', 'parent', 'phase', 'stage', 'old', 'new', 'group', 'cursor', 'error', 'if')
 local op, id, parent, phase, stage, old, new = f[1], f[2], f[3], f[4], f[5], split(f[6]), split(f[7])
-local group, cursor, wrong = tonumber(f[8]), f[9], f[10]
+local group, cursor, wrong, version = tonumber(f[8]), f[9], f[10], f[11] or ''
 if not op then return { 'end', 'done', '' } end
 
 local function enter(next_phase, next_stage)
@@ -87,6 +87,8 @@ end
 local function flip_move()
   local node, chain, target = node_of(id), climb(id), ancestors_below(parent)
   if not node or not chain or not target then return give_up('C') end
+  local why = outdated(node, version)
+  if why then return give_up(why) end
   flip(node, parent, chain, target, old, new)
   return enter('finish')
 end
@@ -94,6 +96,8 @@ end
 local function flip_lift()
   local node, chain = node_of(id), climb(id)
   if not node or not chain then return give_up('C') end
+  local why = outdated(node, version)
+  if why then return give_up(why) end
   local path, twin = path_of(chain, id), call('HGET', at('names', id), node.fold)
   node.parent = chain[1] or ''
   log_node('lift', node, node.version + 1, 'removed', path)

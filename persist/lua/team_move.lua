@@ -19,14 +19,15 @@ if not target then return whyp == 'P' and 'U' or 'C' end
 local node = node_of(id)
 if (chain[1] or '') == parent then return dry and 'K0|0' or 'O' end
 if id == '0' then return 'S' end
-if version ~= '' and version ~= string.format('%.0f', node.version) then return 'V' .. node.version end
+local old_version = outdated(node, version)
+if old_version then return old_version end
 if has(target, id) then return 'Y' end
 if parent ~= '' and node_of(parent).state == 'retired' then return 'R' end
 
 local jobs = jobs_of()
 for _, job in ipairs(jobs) do
-  local same = job.op == 'move' and job.id == id and job.parent == parent and job.phase == 'prepare'
-  if same and not dry then return 'J' .. job.n end
+  local same = job.op == 'move' and job.id == id and job.parent == parent and job.version == version
+  if same and job.phase == 'prepare' and not dry then return 'J' .. job.n end
   if in_the_way(job, node, chain) or has(target, job.id) then return 'B' .. job.n end
 end
 if #target + 1 > deepest then return 'D' end
@@ -48,7 +49,7 @@ if big then
   local n = string.format('%.0f', call('INCR', base .. 'next_job'))
   call('HSET', at('job', n), 'op', 'move', 'id', id, 'parent', parent, 'phase', 'prepare', 'old',
     table.concat(old, ':'), 'new', table.concat(new, ':'), 'group', 1, 'cursor', '0', 'done', 0, 'total',
-    (node.sub + 1) * (i + j), 'started', now)
+    (node.sub + 1) * (i + j), 'started', now, 'if', version)
   call('HSET', names_of(parent), node.fold, id)
   call('SADD', base .. 'jobs', n)
   return 'J' .. n

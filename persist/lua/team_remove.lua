@@ -14,11 +14,12 @@ local chain, why = climb(id)
 if not chain then return why end
 if id == '0' then return 'S' end
 local node, path, parent = node_of(id), path_of(chain, id), chain[1] or ''
-if version ~= '' and version ~= string.format('%.0f', node.version) then return 'V' .. node.version end
+local old_version = outdated(node, version)
+if old_version then return old_version end
 local jobs = jobs_of()
 for _, job in ipairs(jobs) do
-  local same = job.op == 'lift' and job.id == id and mode == 'lift' and job.phase == 'prepare'
-  if same and not dry then return 'J' .. job.n end
+  local same = job.op == 'lift' and job.id == id and mode == 'lift' and job.version == version
+  if same and job.phase == 'prepare' and not dry then return 'J' .. job.n end
   if in_the_way(job, node, chain) then return 'B' .. job.n end
 end
 local kids, people = call('SCARD', at('direct_children', id)), call('HLEN', KEYS[2])
@@ -54,6 +55,7 @@ if not lift then
 end
 call('HSET', job, 'op', lift and 'lift' or 'remove', 'id', id, 'parent', lift and parent or '0', 'phase',
   lift and 'prepare' or 'finish', 'stage', lift and 'names' or 'mark', 'old', table.concat(chain, ':'), 'path', path,
-  'group', 1, 'cursor', '0', 'done', 0, 'total', lift and kids or (node.sub + 1) * (#chain + 2), 'started', now)
+  'group', 1, 'cursor', '0', 'done', 0, 'total', lift and kids or (node.sub + 1) * (#chain + 2), 'started', now,
+    'if', version)
 call('SADD', base .. 'jobs', n)
 return 'J' .. n

@@ -15,7 +15,8 @@ local so_already = { rename = node.name == value, manager = node.manager == valu
   restore = node.state ~= 'retired' }
 if so_already[what] then return 'O' end
 if what == 'retire' and id == '0' then return 'S' end
-if version ~= '' and version ~= string.format('%.0f', node.version) then return 'V' .. node.version end
+local old_version = outdated(node, version)
+if old_version then return old_version end
 if what == 'rename' then
   local taken, there = holder_of(above[1] or '', fold)
   if taken and taken ~= id then return there and 'N' .. taken or 'B' end

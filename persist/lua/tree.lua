@@ -78,6 +78,12 @@ local function count_below(id, more)
   if call('HINCRBY', at('dept', id), 'sub', more) == 0 then call('HDEL', at('dept', id), 'sub') end
 end
 
+-- V and the node's version when that is not the one it must have; nil when it is, or when any will do ('').
+local function outdated(node, version)
+  local now = string.format('%.0f', node.version)
+  return version ~= '' and version ~= now and 'V' .. now or nil
+end
+
 -- From the root to the node, joined by ':'.
 local function path_of(ancestors, id)
   local path = {}
@@ -103,10 +109,10 @@ end
 local function jobs_of()
   local list = {}
   for _, n in ipairs(call('SMEMBERS', base .. 'jobs')) do
-    local f = call('HMGET', base .. 'job:' .. n, 'op', 'id', 'parent', 'phase', 'old', 'new')
+    local f = call('HMGET', base .. 'job:' .. n, 'op', 'id', 'parent', 'phase', 'old', 'new', 'if')
     if f[1] then
       list[#list + 1] = { n = n, op = f[1], id = f[2], parent = f[3], phase = f[4], old = split(f[5]),
-        new = split(f[6]) }
+        new = split(f[6]), version = f[7] or '' }
     end
   end
   return list

@@ -271,6 +271,28 @@ def test_a_cancelled_job_leaves_nothing(make_muster, stores, words, shares):
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("words,nodes", [(("TEAM.MOVE", "big", "r2"), parents()),
+                                         (("TEAM.REMOVE", "big", "LIFT"), parents(MANY, MANY))], ids=["move", "lift"])
+def test_a_version_holds_until_the_instant_of_the_change(make_muster, stores, words, nodes):
+    """IF is asked again at the flip: a change of the team while the job prepares makes it a CONFLICT, all is taken back,
+    and who asks the same without IF does not join it."""
+    muster = make_muster(config=SLOW)
+    model = build(muster, nodes)
+    do(muster, "EMPLOYEE.SET ada DEPT l1")
+    asked = Asked(muster, *words, "IF", 1)
+    asked.wait_begun(stores)
+    assert code_of(muster.ask(*words)) == "BUSY"
+    do(muster, "TEAM.MANAGER big ada")
+    assert job_of(stores)["phase"] == "prepare", "the job was too quick for this test"
+    assert asked.answer() == "CONFLICT the version is 2 now"
+    wait_no_job(stores)
+    model = model.after("EMPLOYEE.SET", "ada", "DEPT", "l1").after("TEAM.MANAGER", "big", "ada")
+    check_redis(stores, model)
+    do(muster, " ".join(words) + " IF 2")
+    check_redis(stores, model.after(*words))
+
+
+@pytest.mark.timeout(180)
 def test_what_is_in_the_way_of_a_job_is_busy(make_muster, stores):
     """While a subtree is on its way, what would move it, its old or its new place is refused as BUSY and does nothing;
     what does not hinder it is done, and a team added below it arrives with it."""

@@ -274,7 +274,7 @@ def test_a_cancelled_job_leaves_nothing(make_muster, stores, words, shares):
 @pytest.mark.parametrize("words,nodes", [(("TEAM.MOVE", "big", "r2"), parents()),
                                          (("TEAM.REMOVE", "big", "LIFT"), parents(MANY, MANY))], ids=["move", "lift"])
 def test_a_version_holds_until_the_instant_of_the_change(make_muster, stores, words, nodes):
-    """IF is asked again at the flip: a change of the team while the job prepares makes it a CONFLICT, all is taken back,
+    """IF is asked again at the flip: a change of the team while the job prepares makes it a CONFLICT, all is undone,
     and who asks the same without IF does not join it."""
     muster = make_muster(config=SLOW)
     model = build(muster, nodes)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fixtures of the end-to-end tests: the real binary on real servers, looked at by independent clients.
 
-./dev test starts the servers and names their folder in STACK_DIR; without it the tests start their own."""
+./dev test starts servers and names their folder in STACK_DIR; without it the tests start their own. Of several workers
+of pytest-xdist the first takes those, each of the others has servers of its own."""
 import os
 import signal
 import sys
@@ -42,11 +43,15 @@ def pytest_runtest_protocol(item):
 @pytest.fixture(scope="session", name="stack")
 def fixture_stack():
     """Redis, RabbitMQ and MariaDB. A test that kills or stops one starts it again (`intact` sees to it)."""
-    given = os.environ.get("STACK_DIR")
-    if given:
+    given, worker = os.environ.get("STACK_DIR"), os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    if given and worker == "gw0":
         yield Stack(given)
         return
-    directory = tempfile.mkdtemp(prefix="muster-e2e.")
+    if given:
+        directory = str(Path(given, worker))
+        os.mkdir(directory)
+    else:
+        directory = tempfile.mkdtemp(prefix="muster-e2e.")
     os.chmod(directory, 0o755)  # MariaDB's user is to get through
     stack = Stack(directory)
     try:

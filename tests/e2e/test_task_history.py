@@ -28,6 +28,12 @@ def rows(stores, queue):
     return {row["id"]: row for row in found}
 
 
+def wait_status(stores, task, status):
+    def statuses():
+        return [text(found["status"]) for found in stores.sql("SELECT status FROM task WHERE id = %s", (task,))]
+    wait_until(lambda: statuses() == [status], 20, f"task {task} is in MySQL as {status}")
+
+
 def row_of(stores, task):
     found, = stores.sql("SELECT * FROM task WHERE id = %s", (task,))
     return found
@@ -125,10 +131,10 @@ def test_the_whole_way_of_a_task(muster, stores):
     assert (text(failure["task"]), failure["error"], failure["payload_bytes"]) == (task, "the lease ran out", 4)
 
     assert muster.ask("TASK.RETRY", task) == "OK"
-    wait_until(lambda: rows(stores, "mail")[task]["status"] == "pending", 20, "it is pending")
+    wait_status(stores, task, "pending")
     assert rows(stores, "mail")[task]["finished"] is None and not stores.sql("SELECT * FROM task_failures")
     assert done(muster, claim_one(muster, "mail", "w5"), "RESULT", "sent") == "OK"
-    wait_until(lambda: rows(stores, "mail")[task]["status"] == "success", 20, "it is a success")
+    wait_status(stores, task, "success")
     row = rows(stores, "mail")[task]
     assert (row["retries"], row["crashes"], row["worker"], row["result"], row["error"], row["payload"]) == (
         0, 0, "w5", "sent", None, None)
@@ -275,7 +281,7 @@ def test_an_old_record_that_comes_again(muster, stores):
     fail(muster, claim_one(muster, "mail"))
     assert muster.ask("TASK.RETRY", task) == "OK"
     assert done(muster, claim_one(muster, "mail", "w2")) == "OK"
-    wait_until(lambda: rows(stores, "mail")[task]["status"] == "success", 20, "it is a success")
+    wait_status(stores, task, "success")
     wait_quiet(muster)
     assert muster.terminate() == 0
     written = dump(stores)

@@ -55,6 +55,8 @@ struct people_op {
 	struct seen *seen;
 	struct buf ids;
 	/* When it counts. */
+	team_visit_cb visit; /* may be NULL */
+	void *visit_arg;
 	uint64_t shape;
 	int tries;
 };
@@ -327,12 +329,19 @@ static const struct dept *next_team(struct people_op *op)
 	return exact ? tree_next(top, at) : at;
 }
 
+static void visited(const struct people_op *op, const struct dept *d)
+{
+	if (op->visit != NULL)
+		op->visit(d, op->visit_arg);
+}
+
 /* A move may take people from what is counted to what is not, and back. */
 static bool count_again(struct people_op *op)
 {
 	if (!op->counting || op->shape == tree_shape(op->app->tree) || ++op->tries == TRIES_MAX)
 		return false;
 	op->count = 0;
+	visited(op, NULL);
 	op->team_at = op->team_count = 0;
 	op->part = PART_HOME;
 	buf_clear(&op->path);
@@ -346,8 +355,10 @@ static void look(struct people_op *op)
 	struct bytes ids[TEAM_READ_MAX];
 	size_t count = 0;
 
-	for (; at != NULL && count < TEAM_READ_MAX; at = tree_next(top, at))
+	for (; at != NULL && count < TEAM_READ_MAX; at = tree_next(top, at)) {
 		ids[count++] = bytes_of(at->id);
+		visited(op, at);
+	}
 	op->more = at != NULL;
 	if (count == 0) {
 		if (!count_again(op))
@@ -524,7 +535,7 @@ static void on_counted(const struct people_page *page, const char *error, void *
 	free(op);
 }
 
-void team_people_count(struct app *app, struct bytes team,
+void team_people_count(struct app *app, struct bytes team, team_visit_cb visit,
 	void (*fn)(int64_t people, const char *error, void *arg), void *arg)
 {
 	struct count_op *op = xcalloc(1, sizeof(*op));
@@ -532,5 +543,7 @@ void team_people_count(struct app *app, struct bytes team,
 	*op = (struct count_op){.fn = fn, .arg = arg};
 	struct people_op *people = op_new(app, team, true, on_counted, op);
 	people->counting = true;
+	people->visit = visit;
+	people->visit_arg = arg;
 	start(people);
 }

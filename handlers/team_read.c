@@ -195,7 +195,7 @@ static void on_count(
 	}
 	struct count_op *op = xmalloc(sizeof(*op));
 	*op = (struct count_op){.call = call, .employees = employees};
-	team_people_count(call->app, call->argv[1], on_people, op);
+	team_people_count(call->app, call->argv[1], NULL, on_people, op);
 }
 
 enum verdict team_count_exec(struct call *call)

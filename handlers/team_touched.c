@@ -12,55 +12,53 @@
 #include "persist/tree.h"
 
 struct manager {
-	const char *id;
 	UT_hash_handle hh;
+	char id[ID_MAX + 1];
 };
 
 struct touched_op {
 	struct call *call;
 	struct team_touched touched;
 	char id[ID_MAX + 1], parent[ID_MAX + 1];
+	struct manager *managers;
 	void (*fn)(const struct team_touched *touched, const char *error, void *arg);
 	void *arg;
 };
 
-static void end(struct touched_op *op, const char *error)
+static void forget_managers(struct touched_op *op)
 {
-	op->fn(&op->touched, error, op->arg);
-	free(op);
+	struct manager *m, *next;
+
+	HASH_ITER (hh, op->managers, m, next) {
+		HASH_DEL(op->managers, m);
+		free(m);
+	}
 }
 
-static void add_manager(struct manager **all, const struct dept *d)
+static void add_manager(struct touched_op *op, const struct dept *d)
 {
 	struct manager *m;
 
-	if (d->manager[0] == '\0')
-		return;
-	HASH_FIND_STR(*all, d->manager, m);
-	if (m != NULL)
+	HASH_FIND_STR(op->managers, d->manager, m);
+	if (m != NULL || d->manager[0] == '\0')
 		return;
 	m = xcalloc(1, sizeof(*m));
-	m->id = d->manager;
-	HASH_ADD_KEYPTR(hh, *all, m->id, strlen(m->id), m);
+	bytes_copy(m->id, sizeof(m->id), bytes_of(d->manager));
+	HASH_ADD_STR(op->managers, id, m);
 }
 
-static int64_t count_managers(const struct tree *tree, const struct touched_op *op)
+static void add_line(struct touched_op *op, const char *id)
 {
-	const struct dept *top = tree_find(tree, bytes_of(op->id));
-	struct manager *all = NULL, *m, *next;
+	for (const struct dept *d = tree_find(op->call->app->tree, bytes_of(id)); d != NULL; d = d->parent)
+		add_manager(op, d);
+}
 
-	for (const struct dept *d = top; d != NULL; d = tree_next(top, d))
-		add_manager(&all, d);
-	for (const struct dept *d = top; d != NULL; d = d->parent)
-		add_manager(&all, d);
-	for (const struct dept *d = tree_find(tree, bytes_of(op->parent)); d != NULL; d = d->parent)
-		add_manager(&all, d);
-	int64_t count = (int64_t)HASH_COUNT(all);
-	HASH_ITER (hh, all, m, next) {
-		HASH_DEL(all, m);
-		free(m);
-	}
-	return count;
+static void on_team(const struct dept *d, void *arg)
+{
+	if (d != NULL)
+		add_manager(arg, d);
+	else
+		forget_managers(arg);
 }
 
 /* The picture is up to date now: the people were counted by it. */
@@ -68,9 +66,13 @@ static void on_people(int64_t people, const char *error, void *arg)
 {
 	struct touched_op *op = arg;
 
+	add_line(op, op->id);
+	add_line(op, op->parent);
 	op->touched.employees = people;
-	op->touched.supervisors = count_managers(op->call->app->tree, op);
-	end(op, error);
+	op->touched.supervisors = (int64_t)HASH_COUNT(op->managers);
+	op->fn(&op->touched, error, op->arg);
+	forget_managers(op);
+	free(op);
 }
 
 void team_touched_count(struct call *call, const struct team_change *change,
@@ -82,5 +84,5 @@ void team_touched_count(struct call *call, const struct team_change *change,
 	*op = (struct touched_op){.call = call, .touched = *touched, .fn = fn, .arg = arg};
 	bytes_copy(op->id, sizeof(op->id), change->verb == TEAM_ADD ? (struct bytes){"", 0} : change->id);
 	bytes_copy(op->parent, sizeof(op->parent), change->parent);
-	team_people_count(call->app, bytes_of(op->id), on_people, op);
+	team_people_count(call->app, bytes_of(op->id), on_team, on_people, op);
 }

@@ -411,6 +411,14 @@ def test_a_dry_run_counts_and_changes_nothing(tree):
     assert not changed(before, everything(tree.stores))
 
 
+def test_a_dry_run_of_many_teams(tree):
+    """Each manager counts once, however many teams and pages of them the subtree has."""
+    do(tree, *(f"TEAM.ADD w{n} {'2' if n == 0 else f'w{(n - 1) // 9}'} MANAGER m{n % 25}" for n in range(450)),
+       "TEAM.MANAGER 1 m3", "TEAM.MANAGER 5 boss", "EMPLOYEE.SET ada DEPT w449", "TEAM.JOIN w0 ada")
+    assert tree.map("TEAM.MOVE", "2", "5", "DRYRUN") == {
+        "legal": 1, "nodes": 453, "employees": 1, "supervisors": 26, "job": 0}
+
+
 ILLEGAL = (
     ("TEAM.MOVE 2 4", "CONFLICT"), ("TEAM.MOVE 2 nobody", "UNKNOWN"), ("TEAM.REMOVE 2", "CONFLICT"),
     ("TEAM.ADD 3 5", "EXISTS"), ("TEAM.ADD x nobody", "UNKNOWN"), ("TEAM.RENAME 2 5", "CONFLICT"),

@@ -7,11 +7,24 @@
 -- Reply: how many have heard it; 0 also when something can't be read
 local base, channel, word = ARGV[1], ARGV[2], ARGV[3]
 local call, pcall = redis.call, redis.pcall
+
+-- How much is in each; nil when one can't be read. Most teams have nobody: one question for all is often the only one.
+local function sizes(command, keys)
+  local list, some = {}, #keys > 0 and call('EXISTS', unpack(keys)) > 0
+  for i, key in ipairs(keys) do
+    list[i] = some and pcall(command, key) or '0'
+    if type(list[i]) == 'table' then return nil end
+  end
+  return list
+end
+
+local members = {}
+for i = 4, #ARGV do members[#members + 1] = base .. 'members:' .. ARGV[i] end
+local joined, home = sizes('SCARD', members), sizes('HLEN', { unpack(KEYS, 2) })
+if not joined or not home then return 0 end
 local out = { word, call('GET', base .. 'last') or '' }
-for i = 4, #ARGV do
-  local joined, home = pcall('SCARD', base .. 'members:' .. ARGV[i]), pcall('HLEN', KEYS[i - 2])
-  if type(joined) == 'table' or type(home) == 'table' then return 0 end
-  out[#out + 1] = joined
-  out[#out + 1] = home
+for i = 1, #members do
+  out[#out + 1] = joined[i]
+  out[#out + 1] = home[i]
 end
 return call('PUBLISH', channel, table.concat(out, '|'))

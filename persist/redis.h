@@ -33,11 +33,13 @@ bool redis_ready(const struct redis *r);
 /* fn(arg) on every change between ready and not ready. At most 16. */
 void redis_on_change(struct redis *r, void (*fn)(void *arg), void *arg);
 size_t redis_inflight(const struct redis *r);
-int64_t redis_now_lag_ms(const struct redis *r); /* age of the oldest unanswered command */
+
+/* In front of the arguments, for "*<argc>\r\n" and the head of an EVALSHA. */
+#define REDIS_HEAD_ROOM 128
 
 /* A command under construction: arguments are encoded as they are added. */
 struct redis_args {
-	struct buf buf;
+	struct buf buf; /* begins with the room for the head */
 	int argc;
 };
 

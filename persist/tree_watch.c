@@ -5,7 +5,6 @@
 #include <event2/util.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
-#include <hiredis/adapters/libevent.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -13,21 +12,22 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/resolve.h"
 #include "persist/keys.h"
+#include "persist/redis_login.h"
 
 #define TICK_MS  100
 #define RETRY_MS 500
 #define NEWS     "__redis__:invalidate" /* Redis's own channel */
 
 enum watch_state {
-	WATCH_DOWN,   /* the tick leads to the next try */
-	WATCH_TRYING, /* resolving, connecting or greeting */
-	WATCH_UP,     /* subscribed */
-	WATCH_FAILED  /* the tick drops it: never inside a callback of hiredis */
+	WATCH_DOWN,        /* the tick leads to the next try */
+	WATCH_LOGIN,       /* login is set, and watches its own deadlines */
+	WATCH_SUBSCRIBING, /* tracking and subscription are asked for */
+	WATCH_UP,          /* subscribed */
+	WATCH_FAILED       /* the tick drops it: never inside a callback of hiredis */
 };
 
-static const char *const state_names[] = {"down", "trying", "up", "failed"};
+static const char *const state_names[] = {"down", "login", "subscribing", "up", "failed"};
 
 struct tree_watch {
 	struct event_base *base;
@@ -37,8 +37,8 @@ struct tree_watch {
 	enum watch_state state;
 	bool tried; /* once */
 	int64_t since_us;
-	redisAsyncContext *ac;
-	struct resolve *resolve;
+	struct redis_login *login;
+	redisAsyncContext *ac; /* from SUBSCRIBING on; NULL when Redis has closed it */
 	struct event *tick;
 	struct buf prefix; /* of the nodes' keys */
 	char channel[KEYS_PREFIX_MAX + 64];
@@ -75,8 +75,8 @@ static void drop(struct tree_watch *w)
 	redisAsyncContext *ac = w->ac;
 
 	w->ac = NULL;
-	resolve_cancel(w->resolve);
-	w->resolve = NULL;
+	redis_login_cancel(w->login);
+	w->login = NULL;
 	set_state(w, WATCH_DOWN);
 	if (ac != NULL) {
 		ac->data = NULL;
@@ -113,7 +113,7 @@ static void on_message(redisAsyncContext *ac, void *raw, void *data)
 	}
 	const redisReply *what = reply->element[2];
 	if (what->type == REDIS_REPLY_INTEGER) {
-		if (what->integer == 2 && w->state == WATCH_TRYING) /* channels */
+		if (what->integer == 2 && w->state == WATCH_SUBSCRIBING) /* channels */
 			set_state(w, WATCH_UP);
 	} else if (strcmp(reply->element[1]->str, NEWS) == 0) {
 		tell_written(w, what);
@@ -122,9 +122,9 @@ static void on_message(redisAsyncContext *ac, void *raw, void *data)
 	}
 }
 
-/* ---- connecting ---- */
+/* ---- subscribing ---- */
 
-static void on_greeted(redisAsyncContext *ac, void *raw, void *data)
+static void on_tracking(redisAsyncContext *ac, void *raw, void *data)
 {
 	struct tree_watch *w = ac->data;
 	const redisReply *reply = raw;
@@ -140,38 +140,16 @@ static void on_id(redisAsyncContext *ac, void *raw, void *data)
 	struct tree_watch *w = ac->data;
 	const redisReply *reply = raw;
 
-	on_greeted(ac, raw, data);
-	if (w == NULL || reply == NULL || reply->type != REDIS_REPLY_INTEGER)
+	(void)data;
+	if (w == NULL || reply == NULL)
 		return;
-	redisAsyncCommand(ac, on_greeted, NULL, "CLIENT TRACKING on REDIRECT %lld BCAST PREFIX %b",
-		reply->integer, w->prefix.data, w->prefix.len);
-	redisAsyncCommand(ac, on_message, NULL, "SUBSCRIBE " NEWS " %s", w->channel);
-}
-
-static void greet(struct tree_watch *w)
-{
-	const struct config *c = w->config;
-
-	if (c->redis_password[0] != '\0' && c->redis_user[0] != '\0')
-		redisAsyncCommand(w->ac, on_greeted, NULL, "AUTH %s %s", c->redis_user, c->redis_password);
-	else if (c->redis_password[0] != '\0')
-		redisAsyncCommand(w->ac, on_greeted, NULL, "AUTH %s", c->redis_password);
-	redisAsyncCommand(w->ac, on_greeted, NULL, "CLIENT SETNAME musterd-watch");
-	redisAsyncCommand(w->ac, on_id, NULL, "CLIENT ID");
-}
-
-static void on_connect(const redisAsyncContext *ac, int status)
-{
-	struct tree_watch *w = ac->data;
-
-	if (w == NULL)
-		return;
-	if (status == REDIS_OK) {
-		greet(w);
+	if (reply->type != REDIS_REPLY_INTEGER) {
+		fail(w, reply->type == REDIS_REPLY_ERROR ? reply->str : "an unexpected message");
 		return;
 	}
-	w->ac = NULL; /* hiredis frees it */
-	fail(w, ac->errstr);
+	redisAsyncCommand(ac, on_tracking, NULL, "CLIENT TRACKING on REDIRECT %lld BCAST PREFIX %b",
+		reply->integer, w->prefix.data, w->prefix.len);
+	redisAsyncCommand(ac, on_message, NULL, "SUBSCRIBE " NEWS " %s", w->channel);
 }
 
 static void on_disconnect(const redisAsyncContext *ac, int status)
@@ -182,33 +160,31 @@ static void on_disconnect(const redisAsyncContext *ac, int status)
 	if (w == NULL)
 		return;
 	w->ac = NULL;
-	fail(w, ac->errstr[0] != '\0' ? ac->errstr : "connection closed");
+	fail(w, redis_login_lost(ac));
 }
 
-static void on_address(const char *address, const char *error, void *arg)
+static void on_login(struct redisAsyncContext *ac, const char *error, void *arg)
 {
 	struct tree_watch *w = arg;
 
-	w->resolve = NULL;
-	redisAsyncContext *ac =
-		address != NULL ? redisAsyncConnect(address, (int)w->config->redis_port) : NULL;
-	if (ac == NULL || ac->err != 0) {
-		fail(w, ac != NULL ? ac->errstr : address != NULL ? "out of memory" : error);
-		if (ac != NULL)
-			redisAsyncFree(ac);
+	w->login = NULL;
+	if (ac == NULL) {
+		fail(w, error);
 		return;
 	}
-	ac->data = w;
 	w->ac = ac;
-	redisLibeventAttach(ac, w->base);
-	redisAsyncSetConnectCallback(ac, on_connect);
+	ac->data = w;
 	redisAsyncSetDisconnectCallback(ac, on_disconnect);
+	set_state(w, WATCH_SUBSCRIBING);
+	redisAsyncCommand(ac, on_id, NULL, "CLIENT ID");
 }
 
 void tree_watch_start(struct tree_watch *w)
 {
-	set_state(w, WATCH_TRYING);
-	w->resolve = resolve_start(w->base, w->config->redis_host, w->config->redis_timeout, on_address, w);
+	static const struct redis_login_for who = {"watch", "musterd-watch", on_login, NULL};
+
+	set_state(w, WATCH_LOGIN);
+	w->login = redis_login_start(w->base, w->config, &who, w);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -220,8 +196,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (w->state == WATCH_FAILED)
 		drop(w);
-	else if (w->state == WATCH_TRYING && ms > w->config->redis_timeout)
-		fail(w, "no answer within the timeout");
+	else if (w->state == WATCH_SUBSCRIBING && ms > w->config->redis_timeout)
+		fail(w, redis_login_late);
 	else if (w->state == WATCH_DOWN && ms > RETRY_MS)
 		tree_watch_start(w);
 }

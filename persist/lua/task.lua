@@ -18,13 +18,15 @@ local SETTINGS = { 'lease', 'retries', 'crashes', 'backoff', 'backoff_max', 'max
 local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2]) -- the one clock: Redis's, in microseconds
 local now_ms = floor(now / 1000)
-local now_text = format('%.0f', now_ms)
 
 local defaults = {}
 for number in gmatch(ARGV[1], '%S+') do defaults[#defaults + 1] = tonumber(number) end
 
--- A whole number as text: `..` would round what has 15 digits and more.
-local function int(n) return format('%.0f', n) end
+-- A whole number as text: `..` would round what has 15 digits and more. Scores are written so, too: Redis prints a
+-- number with 17 digits, which takes several times as long; so does %.0f, for where a long has but 32 bits.
+local WHOLE = format('%d', 2 ^ 52) == '4503599627370496' and '%d' or '%.0f'
+local function int(n) return format(WHOLE, n) end
+local now_text = int(now_ms)
 
 local function seq_of(id) return #id == 12 and tonumber(sub(id, 1, 10), 32) or nil end
 
@@ -116,7 +118,7 @@ end
 local function enter(q, place, score, id)
   local list = q.come[place] or {}
   q.come[place] = list
-  list[#list + 1] = score
+  list[#list + 1] = int(score)
   list[#list + 1] = id
 end
 
@@ -254,7 +256,7 @@ local function settle_queue(q, entry_ms)
   for status, ids in pairs(q.ended) do
     local list = {}
     for i, id in ipairs(ids) do
-      list[#list + 1] = entry_ms * 1000 + min(i - 1, 999)
+      list[#list + 1] = int(entry_ms * 1000 + min(i - 1, 999))
       list[#list + 1] = id
     end
     each(list, function(...) call('ZADD', q.status .. status, ...) end)

@@ -97,6 +97,20 @@ static inline bool wait_ms(bool (*cond)(void *arg), void *arg, int64_t ms)
 
 #define wait_for(cond, arg) assert_true(wait_ms(cond, arg, WAIT_MS))
 
+/* On a free port of the loopback address. */
+static inline struct evconnlistener *listen_here(evconnlistener_cb on_accept, void *arg, int *ret_port)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	struct evconnlistener *listener = evconnlistener_new_bind(loop, on_accept, arg,
+		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 16, (struct sockaddr *)&at, sizeof(at));
+
+	assert_non_null(listener);
+	assert_int_equal(getsockname(evconnlistener_get_fd(listener), (struct sockaddr *)&at, &len), 0);
+	*ret_port = ntohs(at.sin_port);
+	return listener;
+}
+
 static inline bool mq_is_ready(void *arg)
 {
 	return mq_state(arg) == MQ_READY && mq_room(arg) > 0;
@@ -368,16 +382,8 @@ static inline void proxy_accept(
 /* Points the config at itself. */
 static inline void proxy_start(struct proxy *p, struct config *c)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	socklen_t len = sizeof(at);
-
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	*p = (struct proxy){.to = (int)c->amqp_port};
-	p->listener = evconnlistener_new_bind(loop, proxy_accept, p,
-		LEV_OPT_CLOSE_ON_FREE | LEV_OPT_REUSEABLE, 16, (struct sockaddr *)&at, sizeof(at));
-	assert_non_null(p->listener);
-	assert_int_equal(getsockname(evconnlistener_get_fd(p->listener), (struct sockaddr *)&at, &len), 0);
-	p->port = ntohs(at.sin_port);
+	p->listener = listen_here(proxy_accept, p, &p->port);
 	c->amqp_port = p->port;
 }
 

@@ -127,16 +127,8 @@ static void broker_accept(
 
 static void broker_start(void)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
-	socklen_t len = sizeof(at);
-
-	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	broker = (struct broker){0};
-	broker.listener = evconnlistener_new_bind(
-		loop, broker_accept, NULL, LEV_OPT_CLOSE_ON_FREE, 4, (struct sockaddr *)&at, len);
-	assert_int_equal(
-		getsockname(evconnlistener_get_fd(broker.listener), (struct sockaddr *)&at, &len), 0);
-	broker.port = ntohs(at.sin_port);
+	broker.listener = listen_here(broker_accept, NULL, &broker.port);
 }
 
 static void on_room(void *arg)

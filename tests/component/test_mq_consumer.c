@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The consumer of programs of their own: what it makes, gets, keeps after a cut, and gives up on. */
-#include "tests/component/mq_fixture.h"
-
-#include "mq/consumer.h"
-
-static struct config config;
-static struct probe probe;
+#include "tests/component/mq_broker.h"
 
 struct reader {
 	struct consumer *consumer;
@@ -15,24 +10,10 @@ struct reader {
 	char queue[128], last_key[128], error[256];
 };
 
-static int setup(void **state)
-{
-	(void)state;
-	loop_start();
-	config_of_broker(&config);
-	probe_start(&probe, &config);
-	probe_clean(&probe);
-	return 0;
-}
-
 static int teardown(void **state)
 {
-	(void)state;
 	probe_clean(&probe);
-	probe_stop(&probe);
-	config_release(&config);
-	loop_stop();
-	return 0;
+	return broker_teardown(state);
 }
 
 static void on_ready(void *arg, const char *queue)
@@ -65,16 +46,9 @@ static const struct consumer_ops ops = {on_ready, on_notice, on_failed};
 static void start(struct reader *r, enum consumer_task task, const char *queue)
 {
 	static const char *const keys[] = {"attendance.*.2.#", "attendance.late.9"};
-	struct consumer_params params = {.host = config.amqp_host,
-		.port = (int)config.amqp_port,
-		.user = config.amqp_user,
-		.password = config.amqp_password,
-		.vhost = config.amqp_vhost,
-		.task = task,
-		.queue = queue,
-		.keys = keys,
-		.key_count = ARRAY_LEN(keys)};
+	struct consumer_params params = broker_consumer(queue, keys, ARRAY_LEN(keys));
 
+	params.task = task;
 	*r = (struct reader){0};
 	r->consumer = consumer_new(loop, &params, &ops, r);
 }
@@ -238,16 +212,18 @@ static void test_queue_deleted(void **state)
 	stop(&r);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, broker_setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_own_queue, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lasting_queue, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_back_after_a_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_exchange, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_arguments, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wrong_password, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_queue_deleted, setup, teardown),
+		TEST(test_own_queue),
+		TEST(test_lasting_queue),
+		TEST(test_back_after_a_cut),
+		TEST(test_no_exchange),
+		TEST(test_other_arguments),
+		TEST(test_wrong_password),
+		TEST(test_queue_deleted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

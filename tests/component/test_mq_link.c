@@ -1,28 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a real broker refuses, holds back or lets hang: reported, and over when it is over. */
-#include "tests/component/mq_fixture.h"
-
-static struct config config;
-static struct probe probe;
-
-static int setup(void **state)
-{
-	(void)state;
-	loop_start();
-	config_of_broker(&config);
-	probe_start(&probe, &config);
-	probe_clean(&probe);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	probe_stop(&probe);
-	config_release(&config);
-	loop_stop();
-	return 0;
-}
+#include "tests/component/mq_broker.h"
 
 static bool is_misconfigured(void *arg)
 {
@@ -228,17 +206,19 @@ static void test_garbage_from_the_server(void **state)
 	proxy_stop(&proxy);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, broker_setup, broker_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_wrong_password, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_missing_vhost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_nobody_listens, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late_broker, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_silence_is_noticed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mismatch_is_reported, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_blocked, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_garbage_from_the_server, setup, teardown),
+		TEST(test_wrong_password),
+		TEST(test_missing_vhost),
+		TEST(test_nobody_listens),
+		TEST(test_late_broker),
+		TEST(test_silence_is_noticed),
+		TEST(test_mismatch_is_reported),
+		TEST(test_blocked),
+		TEST(test_garbage_from_the_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

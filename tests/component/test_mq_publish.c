@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Publishing through a real broker: every message ends in one outcome, and none that was confirmed is
  * missing. */
-#include "tests/component/mq_fixture.h"
+#include "tests/component/mq_broker.h"
 
 #include <errno.h>
 
@@ -21,28 +21,6 @@ struct sender {
 		int confirmed;
 	} * tickets;
 };
-
-static struct config config;
-static struct probe probe;
-
-static int setup(void **state)
-{
-	(void)state;
-	loop_start();
-	config_of_broker(&config);
-	probe_start(&probe, &config);
-	probe_clean(&probe);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	probe_stop(&probe);
-	config_release(&config);
-	loop_stop();
-	return 0;
-}
 
 static void send_more(void *arg);
 
@@ -290,16 +268,18 @@ static void test_exchange_deleted(void **state)
 	sender_stop(&s);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, broker_setup, broker_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_twenty_thousand_confirmed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cc_keys_reach_a_queue_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unroutable_is_returned, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_large_and_empty_bodies, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_impossible_is_refused, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cut_while_publishing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_exchange_deleted, setup, teardown),
+		TEST(test_twenty_thousand_confirmed),
+		TEST(test_cc_keys_reach_a_queue_once),
+		TEST(test_unroutable_is_returned),
+		TEST(test_large_and_empty_bodies),
+		TEST(test_impossible_is_refused),
+		TEST(test_cut_while_publishing),
+		TEST(test_exchange_deleted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Dead messages on a real broker: rejected, waiting, back, and after the last try parked; listed, sent again.
  */
-#include "tests/component/mq_fixture.h"
-
-#include "mq/consumer.h"
+#include "tests/component/mq_broker.h"
 
 #define MESSAGES 200
 #define TRIES    3 /* the first and one after each of the two delays */
 
-static struct config config;
-static struct probe probe;
 static struct mq *mq;
 
 /* A consumer that rejects whatever `accept` is not set for. */
@@ -26,11 +22,7 @@ struct subscriber {
 
 static int setup(void **state)
 {
-	(void)state;
-	loop_start();
-	config_of_broker(&config);
-	probe_start(&probe, &config);
-	probe_clean(&probe);
+	broker_setup(state);
 	mq = mq_new(loop, &config);
 	wait_for(mq_is_ready, mq);
 	return 0;
@@ -38,12 +30,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	drain_and_free(mq);
-	probe_stop(&probe);
-	config_release(&config);
-	loop_stop();
-	return 0;
+	return broker_teardown(state);
 }
 
 static void on_ready(void *arg, const char *queue)
@@ -83,14 +71,7 @@ static const struct consumer_ops consumer_ops = {on_ready, on_notice, on_failed}
 static void subscribe(struct subscriber *s, bool accept)
 {
 	static const char *const keys[] = {"attendance.late.7"};
-	struct consumer_params params = {.host = config.amqp_host,
-		.port = (int)config.amqp_port,
-		.user = config.amqp_user,
-		.password = config.amqp_password,
-		.vhost = config.amqp_vhost,
-		.queue = "muster.sub.test",
-		.keys = keys,
-		.key_count = 1};
+	struct consumer_params params = broker_consumer("muster.sub.test", keys, 1);
 
 	*s = (struct subscriber){.accept = accept};
 	s->consumer = consumer_new(loop, &params, &consumer_ops, s);
@@ -382,16 +363,18 @@ static void test_dead_queue_deleted(void **state)
 	consumer_free(s.consumer);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_rejected_until_parked, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_list_takes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_replay, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_replay_to_nowhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_malformed_dead, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dead_queue_deleted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cut_while_retrying, setup, teardown),
+		TEST(test_rejected_until_parked),
+		TEST(test_list_takes_nothing),
+		TEST(test_replay),
+		TEST(test_replay_to_nowhere),
+		TEST(test_malformed_dead),
+		TEST(test_dead_queue_deleted),
+		TEST(test_cut_while_retrying),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,7 +154,8 @@ static const struct config_key keys[] = {
 	{"task", "age_after", CONFIG_DURATION, AT(task_age_after), "0s", 0, 365 * DAY, true,
 	 "A task that has been ready for so long goes up by one priority, and again after as long; 0 = never."},
 	{"task", "queues_max", CONFIG_INT, AT(task_queues_max), "1000", 1, 1000000, true,
-	 "Most queues in one partition; TASK.SUBMIT answers BUSY to a further one."},
+	 "Most queues in one partition; a further one is BUSY unless one that has nothing in it can be "
+	 "forgotten."},
 	{"task", "notices", CONFIG_ENDS, AT(task_notices), "failed, timeout, cancelled", 0, 15, true,
 	 "The ends of tasks that are told as notices: success, failed, timeout, cancelled."},
 };

@@ -252,8 +252,19 @@ struct child *child_start(
 	return c;
 }
 
+/* What it has started goes with it when it was stopped. As long as it is not reaped its group is ours. */
+static void end_group(struct child *c)
+{
+	siginfo_t info = {0};
+
+	if ((c->stage == CHILD_TERMINATED || c->stage == CHILD_KILLED) &&
+		waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid)
+		signal_group(c, SIGKILL);
+}
+
 bool child_reap(struct child *c)
 {
+	end_group(c);
 	if (c->stage == CHILD_OVER || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
 		return c->stage == CHILD_OVER;
 	c->stage = CHILD_OVER;

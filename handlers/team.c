@@ -55,47 +55,66 @@ static void finish_with(struct change_op *op, const char *error)
 
 #define QUOTED(b) (int)(b).n, (b).p
 
-enum verdict team_refuse(struct call *call, struct bytes id, struct bytes line)
+void team_write_refusal(struct buf *out, const struct config *config, struct bytes id, struct bytes line)
 {
 	struct bytes rest = {line.p + 1, line.n > 0 ? line.n - 1 : 0};
 
 	switch (line.n > 0 ? line.p[0] : '?') {
 	case 'P':
-		return call_fail(call, "UNKNOWN no such department '%.*s'", QUOTED(id));
+		buf_addf(out, "UNKNOWN no such department '%.*s'", QUOTED(id));
+		break;
 	case 'C':
-		return call_fail(call, "CORRUPT the tree above '%.*s' is damaged: TEAM.CHECK", QUOTED(id));
+		buf_addf(out, "CORRUPT the tree above '%.*s' is damaged: TEAM.CHECK", QUOTED(id));
+		break;
 	case 'U':
-		return call_fail(call, "UNKNOWN no such parent '%.*s'", QUOTED(id));
+		buf_addf(out, "UNKNOWN no such parent '%.*s'", QUOTED(id));
+		break;
 	case 'R':
-		return call_fail(call, "CONFLICT the department '%.*s' is retired", QUOTED(id));
+		buf_addf(out, "CONFLICT the department '%.*s' is retired", QUOTED(id));
+		break;
 	case 'D':
-		return call_fail(call, "ERR too deep, expected at most %lld levels",
-			(long long)call->app->config->max_depth);
+		buf_addf(out, "ERR too deep, expected at most %lld levels", (long long)config->max_depth);
+		break;
 	case 'X':
-		return call_fail(
-			call, "EXISTS the id is taken by a department with another parent, name or manager");
+		buf_addf(out, "EXISTS the id is taken by a department with another parent, name or manager");
+		break;
 	case 'N':
-		return call_fail(
-			call, "CONFLICT the name is taken by '%.*s' under the same parent", QUOTED(rest));
+		buf_addf(out, "CONFLICT the name is taken by '%.*s' under the same parent", QUOTED(rest));
+		break;
 	case 'V':
-		return call_fail(call, "CONFLICT the version is %.*s now", QUOTED(rest));
+		buf_addf(out, "CONFLICT the version is %.*s now", QUOTED(rest));
+		break;
 	case 'Y':
-		return call_fail(
-			call, "CONFLICT a cycle: the new parent is the department itself or below it");
+		buf_addf(out, "CONFLICT a cycle: the new parent is the department itself or below it");
+		break;
 	case 'E':
-		return call_fail(call, "CONFLICT it has children, expected CASCADE, LIFT or RETIRE");
+		buf_addf(out, "CONFLICT it has children, expected CASCADE, LIFT or RETIRE");
+		break;
 	case 'M':
-		return call_fail(call, "CONFLICT it has employees, expected CASCADE, LIFT or RETIRE");
+		buf_addf(out, "CONFLICT it has employees, expected CASCADE, LIFT or RETIRE");
+		break;
 	case 'S':
-		return call_fail(call, "CONFLICT department 0 takes those who have none and stays");
+		buf_addf(out, "CONFLICT department 0 takes those who have none and stays");
+		break;
 	case 'B':
-		return call_fail(call,
+		buf_addf(out,
 			"BUSY another change of this part of the tree is under way%s%.*s, nothing was "
 			"done; try again",
 			rest.n > 0 ? ", job " : "", QUOTED(rest));
+		break;
 	default:
-		return call_fail(call, "%s", redis_error_text(rest));
+		buf_add_str(out, redis_error_text(rest));
 	}
+}
+
+enum verdict team_refuse(struct call *call, struct bytes id, struct bytes line)
+{
+	struct buf text = BUF_INIT;
+
+	team_write_refusal(&text, call->app->config, id, line);
+	(void)call_fail(call, "%.*s", (int)text.len, text.data);
+	buf_release(&text);
+	return CALL_DONE;
 }
 
 /* Whose fault the letter tells of. */

@@ -7,6 +7,9 @@
 
 #include "handlers/command.h"
 
+struct buf;
+struct config;
+
 /* team.c */
 enum verdict team_add_exec(struct call *call);
 enum verdict team_rename_exec(struct call *call);
@@ -41,8 +44,10 @@ enum verdict team_supervisors_exec(struct call *call);
 /* team_check.c */
 enum verdict team_check_exec(struct call *call);
 
-/* Sets the error for what a script of the tree has answered: its first letter says what is wrong with the
- * team `id`, the rest is a detail. Always CALL_DONE. */
+/* The error for what a script of the tree has answered: its first letter says what is wrong with the team
+ * `id`, the rest is a detail. */
+void team_write_refusal(struct buf *out, const struct config *config, struct bytes id, struct bytes line);
+/* Answers with it. Always CALL_DONE. */
 enum verdict team_refuse(struct call *call, struct bytes id, struct bytes line);
 
 #endif

@@ -59,7 +59,12 @@ static void add_job(struct jobs_op *op, int64_t number, const struct redisReply 
 		(void)!bytes_to_i64(redis_text(redis_at(reply, i)), &n);
 		reply_field_int(r, fields[i], n);
 	}
-	reply_field_bulk(r, "error", redis_text(redis_at(reply, 7)));
+	struct bytes wrong = redis_text(redis_at(reply, 7));
+	struct buf error = BUF_INIT;
+	if (wrong.n > 0)
+		team_write_refusal(&error, op->call->app->config, redis_text(redis_at(reply, 1)), wrong);
+	reply_field_bulk(r, "error", buf_bytes(&error));
+	buf_release(&error);
 }
 
 static void on_job(const struct redisReply *reply, void *arg)

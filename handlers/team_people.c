@@ -435,7 +435,9 @@ static void on_synced(bool ok, void *arg)
 	struct people_op *op = arg;
 
 	op->shape = tree_shape(op->app->tree);
-	if (ok)
+	if (ok && op->top[0] != '\0' && tree_find(op->app->tree, bytes_of(op->top)) == NULL)
+		refuse(op, 'P', bytes_of(op->top)); /* removed since it was looked at */
+	else if (ok)
 		look(op);
 	else
 		fail(op, WALK_BEHIND);

@@ -33,6 +33,7 @@ struct job_run {
 	char target[ID_MAX + 1]; /* where the employees go */
 	struct buf ids;          /* NUL after each */
 	size_t at;               /* the first of `ids` that may have employees */
+	char cursor[24];         /* how far its employees have been read */
 	int moving;              /* employees under way */
 	bool failed;
 	struct turn_task begin;
@@ -90,6 +91,7 @@ static void take_ids(struct job_run *r, const struct redisReply *reply, size_t f
 {
 	buf_clear(&r->ids);
 	r->at = 0;
+	bytes_copy(r->cursor, sizeof(r->cursor), BYTES_LIT("0"));
 	for (size_t i = from; i < redis_count(reply); i++) {
 		buf_add_bytes(&r->ids, redis_text(redis_at(reply, i)));
 		buf_add_char(&r->ids, '\0');
@@ -228,10 +230,12 @@ static void on_people(const struct redisReply *reply, void *arg)
 		fail(r, redis_reply_error(reply));
 		return;
 	}
+	bytes_copy(r->cursor, sizeof(r->cursor), redis_text(redis_at(reply, 0)));
 	if (redis_count(fields) == 0) {
-		/* Nobody in this page; who is in others is found when the department is to be deleted again.
-		 */
-		r->at += strlen(dept) + 1;
+		/* A page may be empty although there are others. Who came behind it is found when the
+		 * department is to be deleted again. */
+		if (strcmp(r->cursor, "0") == 0)
+			r->at += strlen(dept) + 1;
 		empty_next(r);
 		return;
 	}
@@ -260,7 +264,7 @@ static void empty_next(struct job_run *r)
 	redis_arg_str(&a, "HSCAN");
 	key_emps(&key, bytes_of(r->ids.data + r->at));
 	redis_arg_key(&a, &key);
-	redis_arg_str(&a, "0");
+	redis_arg_str(&a, r->cursor);
 	redis_arg_str(&a, "COUNT");
 	redis_arg_i64(&a, PEOPLE_PAGE);
 	buf_release(&key);

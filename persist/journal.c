@@ -458,6 +458,18 @@ static void write_info(struct buf *out, void *arg)
 		(unsigned long long)j->records, (long long)left);
 }
 
+/* Redis may come back as it was a second ago, by another clock: what it writes then can be earlier than what
+ * has been read here. What is under way ends with its own answer. */
+static void on_link(void *arg)
+{
+	struct journal *j = arg;
+
+	for (int i = 0; i <= PARTITIONS_MAX; i++) {
+		if (j->parts[i].state == PART_IDLE)
+			forget(&j->parts[i], 0);
+	}
+}
+
 struct journal *journal_new(
 	struct event_base *base, struct redis *redis, struct lease *lease, const struct journal_spec *spec)
 {
@@ -473,6 +485,7 @@ struct journal *journal_new(
 		j->parts[i].entries = ENTRIES_FIRST;
 	}
 	turn_task_init(&j->scan, scan, j);
+	redis_on_change(redis, on_link, j);
 	j->timer = event_new(base, -1, EV_PERSIST, on_timer, j);
 	event_add(j->timer, &every);
 	info_register(spec->planned ? "Relay" : "Ledger", write_info, j);

@@ -31,7 +31,7 @@ const char *redis_error_text(struct bytes error)
 			return translations[i].text;
 	}
 	log_error("redis link event=error text=\"%.*s\"", (int)error.n, error.p);
-	return "ERR Redis refused the request, nothing was done; the log says why";
+	return "ERR Redis refused the request, the outcome is unknown; the log says why";
 }
 
 const char *redis_reply_error(const struct redisReply *reply)

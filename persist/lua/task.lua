@@ -19,6 +19,12 @@ local clock = call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2]) -- the one clock: Redis's, in microseconds
 local now_ms = floor(now / 1000)
 
+-- A number as hands in Redis can't have spoilt it: whole enough to reckon with, or nil.
+local function natural(text)
+  local n = tonumber(text)
+  return n and n >= 0 and n < 2 ^ 53 and n or nil
+end
+
 local defaults = {}
 for number in gmatch(ARGV[1], '%S+') do defaults[#defaults + 1] = tonumber(number) end
 
@@ -68,8 +74,8 @@ local function queue_of(part, name)
   local got = pcall('HMGET', info, 'paused', 'bytes', unpack(SETTINGS))
   q.err = q.part.err or got.err
   if q.err then return q end
-  q.paused, q.held = got[1] == '1', tonumber(got[2]) or 0
-  for i, setting in ipairs(SETTINGS) do q.set[setting] = tonumber(got[i + 2]) or defaults[i] end
+  q.paused, q.held = got[1] == '1', natural(got[2]) or 0
+  for i, setting in ipairs(SETTINGS) do q.set[setting] = natural(got[i + 2]) or defaults[i] end
   for _, key in ipairs({ q.ready, q.delayed, q.lease, q.status .. 'success', q.status .. 'failed',
     q.status .. 'timeout', q.status .. 'cancelled' }) do
     local err, card = wrong('ZCARD', key)
@@ -92,6 +98,38 @@ local function queue_at(info)
     infos[info] = q
   end
   return q
+end
+
+-- ---- how many queues there are ----
+
+-- A queue with nothing in it and nothing that was said of it is forgotten, its counters with it. Not one that this call
+-- has to do with: what is planned for it is not there yet.
+local function forget_queue(part, name)
+  local base = part.base
+  local said = pcall('HMGET', base .. 'queue_info:' .. name, 'paused', unpack(SETTINGS))
+  if part.queues[name] or said.err then return end
+  for i = 1, #SETTINGS + 1 do
+    if said[i] then return end
+  end
+  local status = base .. 'status:' .. name .. ':'
+  if call('EXISTS', base .. 'queue:' .. name, base .. 'delayed:' .. name, base .. 'lease:' .. name,
+    base .. 'waiting:' .. name, status .. 'success', status .. 'failed', status .. 'timeout',
+    status .. 'cancelled') > 0 then return end
+  call('SREM', base .. 'queues', name)
+  call('ZREM', base .. 'due', name)
+  call('UNLINK', base .. 'queue_info:' .. name)
+end
+
+local TOO_MANY_QUEUES = 'there are as many queues as queues_max allows'
+
+-- Whether there may be a queue of this name: it is there, or there are fewer than queues_max. When there are not, some
+-- others are looked at that may be forgotten.
+local function may_be(q)
+  local queues, most = q.base .. 'queues', defaults[#SETTINGS + 1]
+  if call('EXISTS', q.info) == 1 or call('SISMEMBER', queues, q.name) == 1 then return true end
+  if call('SCARD', queues) < most then return true end
+  for _, name in ipairs(call('SRANDMEMBER', queues, 20)) do forget_queue(q.part, name) end
+  return call('SCARD', queues) < most
 end
 
 -- The set of a worker's running tasks must be one; the text of the error when it is not.
@@ -150,6 +188,9 @@ end
 
 -- ---- tasks ----
 
+local NUMBERS = { priority = true, size = true, retries = true, crashes = true, max_retries = true, lease = true,
+  hold = true, token = true }
+
 -- The task of a key, with its queue; or nil and a line: U no such task, X damaged, E<error>. It has the fields of the
 -- hash as they stand there, and hash, id, q.
 local function task_of(key)
@@ -157,11 +198,14 @@ local function task_of(key)
   if got.err then return nil, 'E' .. got.err end
   if not got[1] then return nil, 'U' end
   local t = {}
-  for i = 1, #got, 2 do t[got[i]] = got[i + 1] end
+  for i = 1, #got, 2 do
+    local field, value = got[i], got[i + 1]
+    if NUMBERS[field] and not natural(value) then return nil, 'X' end
+    t[field] = value
+  end
   t.hash, t.id = key, sub(key, -12)
   local running = t.status == 'running'
-  if not (t.queue and t.status and tonumber(t.priority) and seq_of(t.id)) or
-    (running and not (t.worker and tonumber(t.token))) then
+  if not (t.queue and t.status and t.priority and seq_of(t.id)) or (running and not (t.worker and t.token)) then
     return nil, 'X'
   end
   local q = queue_of(part_of(sub(key, 1, -18)), t.queue)
@@ -262,8 +306,9 @@ local function settle_queue(q, entry_ms)
     each(list, function(...) call('ZADD', q.status .. status, ...) end)
     due(q, now + 1000000)
   end
-  for what, n in pairs(q.counts) do call('HINCRBY', q.info, what, n) end
-  if q.bytes ~= 0 then call('HINCRBY', q.info, 'bytes', q.bytes) end
+  -- A counter that is no number keeps nothing else from being written; TASK.CHECK finds it.
+  for what, n in pairs(q.counts) do pcall('HINCRBY', q.info, what, n) end
+  if q.bytes ~= 0 then pcall('HINCRBY', q.info, 'bytes', q.bytes) end
   if q.come[q.ready] then
     if q.set.age_after > 0 then due(q, now + q.set.age_after * 1000) end
     wake(q)

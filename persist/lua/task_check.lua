@@ -445,6 +445,6 @@ look_at({
   wake = { 'list', nothing },
   quarantine = { 'zset', nothing },
   task_seq = { 'string', function() check_counter('task_seq', (now - EPOCH) / 8) end },
-  task_fence = { 'string', function() check_counter('task_fence', now) end },
+  task_fence = { 'string', function() check_counter('task_fence', (now - EPOCH) / 8) end },
 }, wrong_type)
 return lines

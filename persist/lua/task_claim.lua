@@ -80,6 +80,15 @@ local function payloads_of(q, tasks)
   return call('MGET', unpack(keys))
 end
 
+-- The last of so many new tokens: above all that were, also when Redis has lost the last second of them, since never
+-- behind the clock.
+local function new_tokens(q, n)
+  local fence = q.base .. 'task_fence'
+  local last = max(natural(call('GET', fence)) or 0, floor((now - EPOCH) / 8)) + n
+  call('SET', fence, int(last))
+  return last
+end
+
 local function claim(i, info, worker, most, lease, waiter, arrival)
   local q = queue_at(info)
   local err = q.err or wrong('STRLEN', q.base .. 'task_fence') or worker_error(q.part, worker)
@@ -98,7 +107,7 @@ local function claim(i, info, worker, most, lease, waiter, arrival)
     return 'W' .. arrival
   end
   if arrival ~= '' then call('ZREM', q.waiting, waiter) end
-  local last = call('INCRBY', q.base .. 'task_fence', #tasks)
+  local last = new_tokens(q, #tasks)
   local payloads = payloads_of(q, tasks)
   local out = { 'T' }
   for k, t in ipairs(tasks) do

@@ -4,10 +4,12 @@
 -- KEYS: queue_info of the queue
 -- ARGV[1]: see task.lua; ARGV[2]: PAUSE, RESUME, GET or SET; for SET then name, value or '' for the default, …
 -- Reply: O, then paused and every setting: <name>|<value>|<1 when it is the queue's own, else 0>, joined by ;
+--   B<text> there are too many queues · E<error>
 -- include task.lua
 local q = queue_at(KEYS[1])
 local base, name = q.base, q.name
 if q.err then return 'E' .. q.err end
+if (ARGV[2] == 'PAUSE' or ARGV[2] == 'SET') and not may_be(q) then return 'B' .. TOO_MANY_QUEUES end
 
 local function enlist()
   call('SADD', base .. 'queues', name)

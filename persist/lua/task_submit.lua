@@ -10,7 +10,7 @@ local out, payloads = {}, {}
 -- The next sequence number of a partition: never one that was, never behind the clock. nil when they are used up.
 local function next_seq(part)
   if not part.seq then
-    part.seq = tonumber(call('GET', part.base .. 'task_seq') or 0)
+    part.seq = natural(call('GET', part.base .. 'task_seq')) or 0
   end
   local seq = max(part.seq + 1, floor((now - EPOCH) / 8))
   if seq >= BAND then return nil end
@@ -40,18 +40,12 @@ local function id_of(seq, suffix)
   return head .. digits(low, 2) .. suffix
 end
 
-local function is_new(q)
-  return call('EXISTS', q.info) == 0 and call('SISMEMBER', q.base .. 'queues', q.name) == 0
-end
-
 -- Why the queue takes no more, or nil.
 local function refusal(q, size, full)
   if full == '1' then return 'Redis is nearly full' end
   if q.total >= q.set.max_tasks then return format('the queue holds %.0f tasks, max_tasks', q.total) end
   if q.held + q.bytes + size > q.set.max_bytes then return 'the payloads of the queue would pass max_bytes' end
-  if not q.listed and is_new(q) and call('SCARD', q.base .. 'queues') >= defaults[#SETTINGS + 1] then
-    return 'there are as many queues as queues_max allows'
-  end
+  if not q.listed and not may_be(q) then return TOO_MANY_QUEUES end
 end
 
 local function submit(info, suffix, priority, delay, key, window, retries, lease, full, payload)

@@ -110,7 +110,7 @@ end
 local function age()
   local after = q.set.age_after * 1000
   if after <= 0 then return end
-  local at = tonumber(call('HGET', q.info, 'age_at') or 0)
+  local at = natural(call('HGET', q.info, 'age_at')) or 0
   local stopped
   for band = max(2, floor(at / BAND)), 10 do
     stopped = age_band(band, max(at, band * BAND - 1), after)

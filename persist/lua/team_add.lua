@@ -69,6 +69,7 @@ local function one(id, parent, name, fold, manager, dry)
   local both = {}
   for _, job in ipairs(jobs) do
     local levels = has(place, job.id)
+    if job.id == id then return 'B' .. job.n end -- it is not yet out of all that it was in
     if job.op == 'lift' and job.id == parent then return 'B' .. job.n end
     if job.op == 'move' and job.phase == 'prepare' and levels then
       local above = job.parent ~= '' and climb(job.parent)

@@ -14,7 +14,7 @@ if not top or not is_doomed(top) then return busy end
 -- As much of the path as is still there: those between may have been deleted before.
 local function old_path(id)
   local below = {}
-  while id and id ~= top and #below < CLIMB_MAX do
+  while id and id ~= top and is_doomed(id) and #below < CLIMB_MAX do
     table.insert(below, 1, id)
     id = call('HGET', at('dept', id), 'parent_id')
   end

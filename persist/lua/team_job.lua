@@ -135,7 +135,7 @@ local function mark_removed()
   return page[1] == '0' and enter('finish', 'sets') or { 'go' }
 end
 
--- The node itself comes last: what is below it is found by its set. From then on its id may be given to another.
+-- The node itself comes last: what is below it is found by its set.
 local function next_to_bury()
   if not is_doomed(id) then return end_job('done') end
   local count = math.ceil(most / 40) -- each takes some twenty calls

@@ -10,6 +10,7 @@ local ancestors, why = climb(team)
 if not ancestors then return why end
 local home = call('GET', KEYS[2])
 if not home then return 'U' end
+home = place_after(home) or home -- of a department on its way out
 if home == team then return change == 'join' and 'O' or 'H' end
 
 local members, teams = at('members', team), at('user_teams', employee)

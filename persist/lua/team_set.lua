@@ -20,13 +20,23 @@ if old_version then return old_version end
 if what == 'rename' then
   local taken, there = holder_of(above[1] or '', fold)
   if taken and taken ~= id then return there and 'N' .. taken or 'B' end
-  -- A job has set the names aside under which they are to arrive.
-  for _, job in ipairs(jobs_of()) do
-    if (job.op == 'lift' and job.id == node.parent) or (job.op == 'move' and job.id == id) then return 'B' .. job.n end
+end
+
+-- Whether a job under way relies on what would change.
+local function relies(job)
+  if what == 'rename' then
+    -- It has set the names aside under which they are to arrive.
+    return (job.op == 'lift' and job.id == node.parent) or (job.op ~= 'remove' and job.id == id)
+  elseif what == 'retire' and job.op == 'move' then
+    return job.phase == 'prepare' and job.parent == id
+  elseif (what == 'retire' or what == 'restore') and job.op == 'lift' and job.phase == 'finish' then
+    -- Where its people go was decided at its instant.
+    local up, home = has(job.old, id), has(job.old, home_from(job.parent))
+    return up and (up == home or (what == 'restore' and (not home or up < home)))
   end
 end
-for _, job in ipairs(what == 'retire' and jobs_of() or {}) do
-  if job.op == 'move' and job.phase == 'prepare' and job.parent == id then return 'B' .. job.n end
+for _, job in ipairs(what ~= 'manager' and jobs_of() or {}) do
+  if relies(job) then return 'B' .. job.n end
 end
 if dry then return 'K' end
 

@@ -6,7 +6,7 @@
 -- ARGV[1] = what holds for a queue that says nothing else: numbers in the order of SETTINGS, then queues_max.
 -- KEYS: an anchor an event; other keys carry the tag of their anchor.
 local call, pcall = redis.call, redis.pcall
-local sub, match, gmatch, format = string.sub, string.match, string.gmatch, string.format
+local sub, find, match, gmatch, format = string.sub, string.find, string.match, string.gmatch, string.format
 local floor, min, max = math.floor, math.min, math.max
 
 local BAND = 2 ^ 49 -- sequence numbers of one priority
@@ -200,7 +200,7 @@ local function task_of(key)
   local t = {}
   for i = 1, #got, 2 do
     local field, value = got[i], got[i + 1]
-    if NUMBERS[field] and not natural(value) then return nil, 'X' end
+    if NUMBERS[field] and not find(value, '^%d+$') then return nil, 'X' end
     t[field] = value
   end
   t.hash, t.id = key, sub(key, -12)

@@ -39,7 +39,7 @@ def fields(reply):
 
 
 def patiently(client, *command):
-    """Until there is an answer: all that is sent here may be sent again."""
+    """Until there is an answer, or it is told to end and there is none: all that is sent here may be sent again."""
     wait = 0.1
     while True:
         try:
@@ -49,8 +49,10 @@ def patiently(client, *command):
         except redis.ResponseError as error:
             if not str(error).startswith(PASSING):
                 raise
+        if LEAVING.is_set():
+            sys.exit(f"no answer to {command[0]}")  # the lease of a task whose end is not told runs out
         time.sleep(wait)
-        wait = min(wait * 2, 5)
+        wait = min(wait * 2, 2)
 
 
 class Heartbeat:
@@ -96,17 +98,19 @@ def run(client, task):
     beat = Heartbeat(task)
     try:
         with beat:
-            words = work(task["payload"], beat.stop)
-        patiently(client, "TASK.DONE", *claim, "RESULT", words)
-        print(task["id"].decode(), words, flush=True)
+            said = work(task["payload"], beat.stop)
+        end = ("TASK.DONE", *claim, "RESULT", said)
     except Stop:
-        if beat.cancelled:
-            patiently(client, "TASK.RELEASE", *claim)  # of one that is to be cancelled: it is cancelled
-    except redis.ResponseError as error:
-        print(task["id"].decode(), error, flush=True)  # STALE: somebody else has it, or had it
+        if not beat.cancelled:
+            return
+        said, end = "cancelled", ("TASK.RELEASE", *claim)  # of one that is to be cancelled: it is cancelled
     except Exception as error:  # whatever it is, the task must hear of it
-        patiently(client, "TASK.FAIL", *claim, "ERROR", repr(error))
-        print(task["id"].decode(), "failed:", error, flush=True)
+        said, end = f"failed: {error}", ("TASK.FAIL", *claim, "ERROR", repr(error))
+    try:
+        patiently(client, *end)
+    except redis.ResponseError as error:
+        said = error  # STALE: somebody else has it, or had it
+    print(task["id"].decode(), said, flush=True)
 
 
 def main():

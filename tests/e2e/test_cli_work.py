@@ -292,6 +292,18 @@ def test_kill_follows_the_grace(client, work, submit, get, tmp_path):
     assert status(get, task) == "cancelled"
 
 
+def test_what_a_command_has_started_goes_with_it(client, work, submit, get, tmp_path):
+    """The command heeds SIGTERM, what it has started does not: that is not waited for, and does not stay."""
+    task = submit(b"", "LEASE", "600ms")
+    worker = work("q", "--limit", "1", "--grace", "60s", "--", "sh", "-c",
+                  f"sh -c 'trap \"\" TERM; echo $$ > {tmp_path}/pid; exec sleep 60' & wait")
+    grandchild = pid_of(tmp_path / "pid")
+    client.execute_command("TASK.CANCEL", task)
+    assert worker.wait() == 0 and worker.ends[0]["signal"] == signal.SIGTERM
+    wait_until(lambda: not alive(grandchild), 10, "nothing is left")
+    assert status(get, task) == "cancelled"
+
+
 def test_claim_that_ended(work, submit, get, client, tmp_path):
     """The claim is somebody else's: the command is stopped and nothing is told."""
     task = submit(b"", "LEASE", "1s")

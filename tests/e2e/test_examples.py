@@ -107,9 +107,38 @@ def test_task_worker_py_gives_up(example, tmp_path):
     wait_until(lambda: muster.map("TASK.GET", task)["status"] == "cancelled", 20, "it is cancelled")
     broken = muster.map("TASK.SUBMIT", "words", "\n", "RETRIES", 0)["id"]
     out, err = worker.communicate(timeout=30)
-    assert out.startswith(f"{broken} failed: invalid literal"), out + err
+    assert out.startswith(f"{task} cancelled\n{broken} failed: invalid literal"), out + err
     seen = muster.map("TASK.GET", broken)
     assert seen["status"] == "failed" and "ValueError" in seen["error"]
+
+
+def test_task_worker_py_is_too_late(example, tmp_path):
+    """Its FAIL and its RELEASE are STALE, since the claims have ended just before: it says so, and goes on."""
+    muster, step, tell = example.muster, "words += len(line.split())", "patiently(client, *end)"
+    text = (EXAMPLES / "task_worker.py").read_text(encoding="utf-8")
+    assert step in text and tell in text
+    late = tmp_path / "task_worker.py"
+    late.write_text(text.replace(step, "stop.wait(60 if line else int('x'))")
+                    .replace(tell, f"patiently(client, 'TASK.DONE', *claim), {tell}"), encoding="utf-8")
+    broken = muster.map("TASK.SUBMIT", "words", "\n")["id"]
+    task = muster.map("TASK.SUBMIT", "words", "line\nline", "LEASE", "600ms")["id"]
+    worker = example(str(late), "words", "2")
+    wait_until(lambda: muster.map("TASK.GET", task)["status"] == "running", 20, "it has begun")
+    assert muster.map("TASK.CANCEL", task)["status"] == "running"
+    out, err = worker.communicate(timeout=30)
+    assert [line.split()[:2] for line in out.splitlines()] == [[broken, "STALE"], [task, "STALE"]], out + err
+    assert worker.returncode == 0
+
+
+def test_task_worker_py_ends_without_the_daemon(example):
+    """SIGTERM ends it while the daemon is away."""
+    muster = example.muster
+    worker = example("task_worker.py", "words")
+    wait_until(lambda: muster.map("TASK.STATS", "words")["waiting"] == 1, 20, "it waits")
+    muster.kill9()
+    worker.terminate()
+    _, err = worker.communicate(timeout=30)
+    assert worker.returncode == 1 and err == "no answer to TASK.CLAIM\n", err
 
 
 def test_report_sql(example, stores):

@@ -215,6 +215,67 @@ def test_a_damaged_hash_is_one_tasks_trouble(muster, stores):
     assert sorted(kept) == sorted(f"queue|mail|{task}" for task in ids[:4])
 
 
+NUMBERS = ("priority", "size", "retries", "crashes", "max_retries", "lease", "hold")
+
+
+def spoil(stores, queue, tasks_, values=("x", "1.5", "-1", "inf", "")):
+    """Makes a number of each of these tasks none."""
+    for n, (task, field) in enumerate(zip(tasks_, NUMBERS)):
+        stores.redis.hset(key_of(stores, queue, "task", task), field, values[n % len(values)])
+
+
+def put_away(stores, queue, place):
+    """Ids of a place that are in quarantine."""
+    kept = tasks.redis_of(stores).zrange(stores.key(tag_of(stores, queue) + ":quarantine"), 0, -1)
+    return {member.rsplit("|", 1)[1] for member in kept if member.startswith(f"{place}|{queue}|")}
+
+
+def test_a_number_that_is_none_is_stepped_over(muster, stores):
+    """By claims, in the middle of good tasks: these come in their order, and each of them once."""
+    ids = [submit(muster, "mail", n) for n in range(2 * len(NUMBERS))]
+    spoil(stores, "mail", ids[::2])
+    assert drain(muster, "mail", 3) == [str(n) for n in range(1, 2 * len(NUMBERS), 2)]
+    assert put_away(stores, "mail", "queue") == set(ids[::2])
+
+
+def test_a_number_that_is_none_keeps_no_lease_waiting(muster, stores):
+    """The sweep puts such tasks away, gives the others back, and makes ready what is due."""
+    ids = [submit(muster, "mail", n) for n in range(2 * len(NUMBERS))]
+    assert len(claim(muster, "mail", "w1", "COUNT", 100, "LEASE", "1s")) == len(ids)
+    spoil(stores, "mail", ids[::2])
+    submit(muster, "mail", "later", "DELAY", "1s")
+    wait_gone(stores, "mail")
+    wait_ready(stores, "mail", len(NUMBERS) + 1)
+    assert put_away(stores, "mail", "lease") == set(ids[::2])
+
+
+def test_a_number_that_is_none_stops_no_batch(muster, stores):
+    """Ends of other tasks in the same packet are written with all that belongs to them."""
+    ids = [submit(muster, "mail", n) for n in range(2 * len(NUMBERS))]
+    held = claim(muster, "mail", "w1", "COUNT", 100)
+    spoil(stores, "mail", ids[::2])
+    with muster.raw() as raw:
+        replies = pipeline(raw, [(f"TASK.{('FAIL', 'DONE')[n % 2]}", task["id"], task["token"])
+                                 for n, task in enumerate(held)])
+    assert all(reply.startswith("CORRUPT ") for reply in replies[::2]) and set(replies[1::2]) == {"OK"}
+    assert set(ids_in(stores, "mail", "success")) == set(ids[1::2])
+    assert ids_in(stores, "mail", "lease") and set(ids_in(stores, "mail", "lease")) == set(ids[::2])
+
+
+@pytest.mark.parametrize("field", ("submitted", "success", "bytes"))
+def test_a_counter_that_is_none_stops_nothing(muster, stores, field):
+    """What a queue counts can't be counted, and all else is as it was: also of another queue in the same packet."""
+    submit(muster, "mail", "a")
+    other = neighbour(muster, "mail", True)
+    stores.redis.hset(key_of(stores, "mail", "queue_info"), field, "x")
+    with muster.raw() as raw:
+        replies = pipeline(raw, [("TASK.SUBMIT", queue, "b") for queue in ("mail", other)])
+    assert all(as_map(reply)["status"] == "pending" for reply in replies)
+    assert drain(muster, "mail") == ["a", "b"] and drain(muster, other) == ["b"]
+    muster.ask("TASK.CHECK", "REPAIR")
+    recount(stores)
+
+
 # ---- scripts thrown away ----
 
 def test_scripts_flushed_under_load(make_muster, stores):

@@ -8,7 +8,7 @@ from harness import tasks
 from harness.attendance import pipelined
 from harness.muster import text_of
 from harness.tasks import (TaskNotices, await_task, beat, changed, claim, claim_one, done, fail, get, hash_of, ids_in,
-                           info_of, key_of, pipeline, recount, redis_ms, refused, release, status, still, submit,
+                           info_of, kept, key_of, pipeline, recount, redis_ms, refused, release, status, still, submit,
                            wait_gone)
 from harness.wait import wait_until
 
@@ -407,4 +407,18 @@ def test_in_one_packet(muster, stores):
         assert codes == ["OK" if verb == verbs[0] else "STALE" for verb in verbs], replies
         if verbs[0] == "RELEASE":
             assert done(muster, claim_one(muster, "mail")) == "OK"
+    recount(stores)
+
+
+def test_redis_has_lost_its_last_second(muster, stores):
+    """A claim is undone with it, and the task is given to another worker: with another token, so that the first one is
+    told and ends nothing."""
+    task = submit(muster, "mail")
+    with kept(stores, "mail"):
+        first = claim_one(muster, "mail", "w1")
+    second = claim_one(muster, "mail", "w2")
+    assert (first["id"], second["id"]) == (task, task) and int(second["token"]) > int(first["token"])
+    assert beat(muster, "w1", first)["stale"] == [task]
+    stale(muster, first)
+    assert done(muster, second) == "OK"
     recount(stores)

@@ -11,8 +11,8 @@ import pytest
 from harness.attendance import as_map, failures, ms_of, pipelined, text, wait_quiet
 from harness.muster import Muster
 from harness.proxy import Proxy
-from harness.tasks import (TaskNotices, await_task, beat, claim, claim_one, done, fail, get, ids_in, release, submit,
-                           tag_of, wait_gone)
+from harness.tasks import (TaskNotices, await_task, beat, bytes_client, claim, claim_one, done, dumps, fail, get,
+                           ids_in, redis_ms, release, submit, tag_of, wait_gone)
 from harness.wait import wait_until
 
 INSTANTS = ("submitted", "claimed", "finished", "updated", "at", "not_before")
@@ -294,6 +294,28 @@ def test_an_old_record_that_comes_again(muster, stores):
     muster.start()
     wait_until(lambda: stores.redis.hget(cursor, "ledger") == f"{ms}-{number}", 20, "it is written again")
     assert dump(stores) == written
+
+
+def test_redis_comes_back_earlier(muster, stores):
+    """As it was before its last writes, by a clock that is behind: what is written then has smaller ids than what the
+    daemon has read, and arrives all the same."""
+    run(muster, "mail", 1)
+    wait_rows(stores, "mail", 1)
+    wait_quiet(muster)
+    journal = part_key(stores, "mail", "journal")
+    names = [name for name in stores.keys(f"{tag_of(stores, 'mail')}:*") if not name.endswith(":owner")]
+    before, client = dumps(stores, names), bytes_client(stores)
+    client.execute_command("XSETID", journal, f"{redis_ms(stores) + 3600_000}-0")
+    run(muster, "mail", 1)
+    wait_rows(stores, "mail", 2)
+    wait_quiet(muster)
+    for name, (value, expires) in before.items():
+        client.restore(stores.key(name), max(0, expires), value, replace=True)
+    client.client_kill_filter(_type="normal", skipme=True)
+    wait_until(lambda: isinstance(muster.ask("TASK.STATS", "mail"), list), 20, "the daemon is connected again")
+    later, = run(muster, "mail", 1)
+    assert float(client.xinfo_stream(journal)["last-generated-id"].split(b"-")[0]) < redis_ms(stores) + 60_000
+    wait_status(stores, later, "success")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ from harness import tasks
 from harness.attendance import as_map, text
 from harness.muster import text_of
 from harness.raw import ErrorReply, encode
-from harness.tasks import (claim, claim_one, done, fail, get, ids_in, key_of, recount, refused, release, status, submit)
+from harness.tasks import (claim, claim_one, done, fail, get, ids_in, key_of, recount, redis_of, refused, release,
+                           status, submit, tag_of)
 from harness.wait import wait_until
 
 BAD_NUMBERS = ("", " ", "x", "5x", "x5", "1.5", "+5", " 5", "5 ", "0x5", "1e1", "05x", "--1", "NaN", "9" * 30, "５")
@@ -316,6 +317,26 @@ def test_queues_are_counted(make_muster, stores):
     refused(muster, "BUSY", ("TASK.SUBMIT", "c", "x"), ("TASK.SUBMIT", "d", "x", "PRIORITY", "1"))
     assert claim(muster, "c") == [] and not stores.keys("*:queue_info:c")
     submit(muster, "a")
+
+
+def test_an_empty_queue_makes_room_for_another(make_muster, stores):
+    """When there are as many as there may be, those without a task and settings are forgotten, and no others."""
+    muster = make_muster(config={"task": {"queues_max": 4, "keep": 0}, "redis": {"partitions": 1}})
+    muster.map("TASK.CONFIG", "configured", "lease", "5s")
+    assert muster.ask("TASK.PAUSE", "paused") == "OK"
+    submit(muster, "full")
+    submit(muster, "empty", "x", "DELAY", "1h")
+    queues = {"configured", "paused", "full"}
+    refused(muster, "BUSY", ("TASK.SUBMIT", "new", "x"), ("TASK.PAUSE", "new"), ("TASK.CONFIG", "new", "lease", "5s"))
+    assert as_map(muster.ask("TASK.CONFIG", "new")) and not stores.keys("*:queue_info:new")
+    muster.map("TASK.CANCEL", ids_in(stores, "empty", "delayed")[0])
+    wait_until(lambda: not ids_in(stores, "empty", "cancelled"), 20, "its task has gone")
+    assert muster.ask("TASK.PAUSE", "new") == "OK"
+    known = {name.rsplit(":", 1)[1] for name in stores.keys("*:queue_info:*")}
+    assert known == queues | {"new"} == redis_of(stores).smembers(stores.key(tag_of(stores, "new") + ":queues"))
+    refused(muster, "BUSY", ("TASK.SUBMIT", "another", "x"))
+    assert tasks.drain(muster, "full") == ["x"]
+    recount(stores)
 
 
 def test_a_claim_of_a_queue_that_nobody_knows(muster, stores):

@@ -286,6 +286,8 @@ static void add_team(struct people_op *op, const struct team_node *node)
 
 	for (size_t i = 0; i < node->ancestor_count && !within; i++)
 		within = bytes_eq(node->ancestors[i].id, bytes_of(op->top));
+	if (!within)
+		op->shape = UINT64_MAX; /* the picture is behind, and who is elsewhere by it may be nowhere */
 	struct team *team = &op->teams[op->team_count++];
 	*team = (struct team){.employees = within ? node->employees : 0, .joined = within ? node->joined : 0};
 	bytes_copy(team->id, sizeof(team->id), node->id);
@@ -355,6 +357,10 @@ static void look(struct people_op *op)
 	struct bytes ids[TEAM_READ_MAX];
 	size_t count = 0;
 
+	if (top == NULL && op->top[0] != '\0') {
+		refuse(op, 'P', bytes_of(op->top)); /* removed since it was looked at */
+		return;
+	}
 	for (; at != NULL && count < TEAM_READ_MAX; at = tree_next(top, at)) {
 		ids[count++] = bytes_of(at->id);
 		visited(op, at);
@@ -435,9 +441,7 @@ static void on_synced(bool ok, void *arg)
 	struct people_op *op = arg;
 
 	op->shape = tree_shape(op->app->tree);
-	if (ok && op->top[0] != '\0' && tree_find(op->app->tree, bytes_of(op->top)) == NULL)
-		refuse(op, 'P', bytes_of(op->top)); /* removed since it was looked at */
-	else if (ok)
+	if (ok)
 		look(op);
 	else
 		fail(op, WALK_BEHIND);
@@ -533,6 +537,8 @@ static void on_counted(const struct people_page *page, const char *error, void *
 
 	if (page->refused == 'C')
 		error = "CORRUPT the tree is damaged there: TEAM.CHECK";
+	else if (page->refused == 'P')
+		error = "UNKNOWN the department has been removed meanwhile";
 	op->fn(page->count, error, op->arg);
 	free(op);
 }

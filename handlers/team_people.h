@@ -42,7 +42,7 @@ void team_people_list(struct app *app, const struct people_ask *ask, team_people
 
 /* How many distinct people are in a subtree. `visit`, where it is not NULL, is called for each of its teams
  * as the walk comes to it, and with NULL when it begins anew. fn once, later, when the picture is up to date
- * (tree_sync). `team` empty = nobody is counted; one that does not exist has nobody either. */
+ * (tree_sync). `team` empty = nobody is counted. */
 typedef void (*team_visit_cb)(const struct dept *d, void *arg);
 void team_people_count(struct app *app, struct bytes team, team_visit_cb visit,
 	void (*fn)(int64_t people, const char *error, void *arg), void *arg);

@@ -248,6 +248,7 @@ static void on_record(struct bytes text, void *arg)
 		return;
 	t->records++;
 	const char *doubt = tree_follow(t->forest, t->gone, &r);
+	t->shapes += r.change == TREE_MOVE || r.change == TREE_LIFT || r.change == TREE_REMOVE;
 	if (doubt == NULL)
 		return;
 	t->doubted = true;

@@ -7,7 +7,7 @@ import pytest
 
 from harness.attendance import as_map, found, pipelined
 from harness.raw import ErrorReply
-from harness.teams import code_of, do, maps, plant, refused, same, tree_entries, walk
+from harness.teams import Asked, code_of, do, maps, plant, refused, same, tree_entries, walk
 from harness.treemodel import Model
 
 TREE = ("1", "2/1", "3/2", "4/3", "5/1", "6/5")
@@ -202,6 +202,20 @@ def test_pages_while_tree_and_people_change(muster, seed):
         model = model.after(*command)
     assert sorted(e for e in seen if e in still) == sorted(still)
     assert people_of(muster, top, "SUBTREE") == sorted(model.people(model.subtree(top)))
+
+
+def test_a_count_that_a_move_came_between_begins_anew(make_muster):
+    """Two teams with the same people, at home in one and joined in the other: they are in the subtree all the while, as
+    the one is moved out and in. At whichever of its steps a count meets the move, it has them all."""
+    one, two = (make_muster() for _ in range(2))
+    found(one, {"x": [], "b/x": [], "m/x": 5, "far": []})
+    assert set(pipelined(one, [("TEAM.JOIN", "b", f"e.m.{n}") for n in range(5)])) == {"OK"}
+    counts = []
+    for n in range(150):
+        asked, moved = Asked(two, "TEAM.COUNT", "x"), Asked(one, "TEAM.MOVE", "m", ("far", "x")[n % 2])
+        counts.append(as_map(asked.answer())["employees_subtree"])
+        assert moved.answer() == "OK"
+    assert counts == [5] * len(counts)
 
 
 def test_a_large_team_in_pages_while_it_shrinks(muster):

@@ -2,7 +2,6 @@
 """Big changes of the tree run as jobs of small steps: exact for everybody all the while, resumed whatever is killed,
 undone when cancelled, and nobody else is kept waiting."""
 import random
-import select
 import threading
 import time
 
@@ -10,9 +9,7 @@ import pytest
 
 from harness import teams
 from harness.attendance import as_map, pipelined
-from harness.muster import text_of
-from harness.raw import encode
-from harness.teams import check_clean, check_redis, code_of, do, maps, org_keys
+from harness.teams import Asked, check_clean, check_redis, code_of, do, job_of, maps, org_keys, wait_no_job
 from harness.treemodel import Model, Node
 from harness.wait import wait_until
 
@@ -50,52 +47,6 @@ def staff(muster, model, count=300):
             joined[rest[0]] = frozenset({one})
     assert set(pipelined(muster, commands)) == {"OK"}
     return model.replace(home=home, joined=joined)
-
-
-class Asked:
-    """A command that takes its time, on a connection of its own."""
-
-    def __init__(self, muster, *words):
-        self.raw = muster.raw(60)
-        self.raw.send(encode(*words))
-
-    def answer(self):
-        with self.raw:
-            try:
-                return text_of(self.raw.read())
-            except (OSError, EOFError):
-                return "UNAVAILABLE cut off"
-
-    def wait_begun(self, stores):
-        """The job that it has become, as job_of() gives it."""
-        def begun():
-            job = job_of(stores)
-            if not job and select.select([self.raw.socket], [], [], 0)[0]:
-                raise RuntimeError(f"answered without a job: {self.answer()}")
-            return job
-        return wait_until(begun, 10, "a job has begun")
-
-    def wait_progress(self, stores, share):
-        """Until the job has done this share of its work, or has ended; as wait_begun()."""
-        def far():
-            job = job_of(stores)
-            return job is None or int(job["done"]) >= share * int(job["total"])
-        job = self.wait_begun(stores)
-        wait_until(far, 30, f"{share:.0%} of the job is done")
-        return job
-
-
-def job_of(stores):
-    """The job under way as its hash in Redis, with its number; None when there is none."""
-    for number in stores.redis.smembers(stores.key("{org}:jobs")):
-        fields = stores.redis.hgetall(stores.key("{org}:job:" + number))
-        if fields:
-            return {**fields, "job": number}
-    return None
-
-
-def wait_no_job(stores, deadline=40):
-    wait_until(lambda: not stores.redis.exists(stores.key("{org}:jobs")), deadline, "all jobs are done")
 
 
 def outside(stores, team):
@@ -280,12 +231,14 @@ def test_a_version_holds_until_the_instant_of_the_change(make_muster, stores, wo
     model = build(muster, nodes)
     do(muster, "EMPLOYEE.SET ada DEPT l1")
     asked = Asked(muster, *words, "IF", 1)
-    asked.wait_begun(stores)
+    job = asked.wait_begun(stores)
     assert code_of(muster.ask(*words)) == "BUSY"
     do(muster, "TEAM.MANAGER big ada")
     assert job_of(stores)["phase"] == "prepare", "the job was too quick for this test"
     assert asked.answer() == "CONFLICT the version is 2 now"
     wait_no_job(stores)
+    shown, = maps(muster.ask("TEAM.JOBS", job["job"]))
+    assert (shown["phase"], shown["error"]) == ("failed", "CONFLICT the version is 2 now")
     model = model.after("EMPLOYEE.SET", "ada", "DEPT", "l1").after("TEAM.MANAGER", "big", "ada")
     check_redis(stores, model)
     do(muster, " ".join(words) + " IF 2")

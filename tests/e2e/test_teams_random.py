@@ -21,14 +21,18 @@ A reader of Redis alone takes part, who knows the rule of doc/teams.md by which 
 Answers about people are put together from several partitions one after the other; whoever did not move meanwhile must
 be in them, see people_fit().
 
+Two profiles. "wide" has a tree of some size, where reads are long and changes far apart. In "hot" ids and names are
+few, jobs take a write a step, and most changes are where others are under way: conflicts are the rule.
+
 The same seed makes the same commands as long as the answers come in the same order. MUSTER_TREE_SEEDS and
-MUSTER_TREE_STEPS set how many seeds and how many commands of each."""
+MUSTER_TREE_STEPS set how many seeds of each profile and how many commands of each."""
 import os
 import random
 import selectors
 import time
 import unicodedata
 from collections import Counter, deque
+from typing import NamedTuple
 
 import pytest
 
@@ -40,21 +44,43 @@ from harness.raw import Raw, encode
 from harness.treemodel import Model, Refused
 from harness.wait import wait_until
 
-SEEDS = int(os.environ.get("MUSTER_TREE_SEEDS", "4"))
+SEEDS = os.environ.get("MUSTER_TREE_SEEDS")
 STEPS = int(os.environ.get("MUSTER_TREE_STEPS", "4000"))
 CLIENTS = 5  # of each daemon
 CHANGES_MAX = 4
 MAX_DEPTH = 12
-SIZE = 250  # nodes, about
 PATIENCE = 30  # seconds that an answer may take
-CONFIG = {"server": {"log_level": "info"}, "redis": {"lease": "1s"}, "day": {"close_auto": "no"},
-          "team": {"max_depth": MAX_DEPTH, "inline_max": 8, "chunk": 10}}
-IDS = [str(n) for n in range(1, 400)] + [f"t-{n}" for n in range(100)]
-PEOPLE = [f"e{n}" for n in range(60)]
-NAMES = [f"Büro {n}" for n in range(60)] + [f"Straße {n}" for n in range(20)] + ["Ωmega", "naïve", "Plain", "a:b/c.d"]
+CONFIG = {"server": {"log_level": "info"}, "redis": {"lease": "1s"}, "day": {"close_auto": "no"}}
 
-CHANGES = {"add": 26, "rename": 4, "manager": 5, "move": 18, "lift": 6, "cascade": 5, "remove": 5, "retire": 3,
-           "restore": 4, "join": 9, "leave": 6, "hire": 6, "transfer": 10, "dismiss": 2}
+
+class Profile(NamedTuple):
+    seeds: int  # unless MUSTER_TREE_SEEDS says otherwise
+    size: int  # nodes, about
+    chunk: int  # writes a step of a job
+    near: float  # how often a command is about a place where a change is under way
+    again: float  # how often a change is sent that is under way
+    ids: list
+    people: list
+    names: list
+    changes: dict  # kind -> weight
+
+
+PROFILES = {
+    "wide": Profile(
+        seeds=4, size=250, chunk=10, near=0.25, again=0.02,
+        ids=[str(n) for n in range(1, 400)] + [f"t-{n}" for n in range(100)], people=[f"e{n}" for n in range(60)],
+        names=[f"Büro {n}" for n in range(60)] + [f"Straße {n}" for n in range(20)] +
+        ["Ωmega", "naïve", "Plain", "a:b/c.d"],
+        changes={"add": 26, "rename": 4, "manager": 5, "move": 18, "lift": 6, "cascade": 5, "remove": 5, "retire": 3,
+                 "restore": 4, "join": 9, "leave": 6, "hire": 6, "transfer": 10, "dismiss": 2}),
+    "hot": Profile(
+        seeds=2, size=60, chunk=1, near=0.6, again=0.08,
+        ids=[str(n) for n in range(1, 90)], people=[f"e{n}" for n in range(200)],
+        names=[f"Büro {n}" for n in range(12)] + ["Ωmega", "naïve", "Plain", "a:b/c.d"],
+        changes={"add": 26, "rename": 14, "manager": 5, "move": 18, "lift": 16, "cascade": 8, "remove": 5, "retire": 9,
+                 "restore": 9, "join": 12, "leave": 12, "hire": 6, "transfer": 16, "dismiss": 2})}
+PLAYS = [(name, seed) for name, profile in PROFILES.items() for seed in range(1, int(SEEDS or profile.seeds) + 1)]
+
 READS = {"get": 8, "children": 7, "descendants": 12, "ancestors": 6, "count": 8, "path": 6, "isbelow": 6,
          "members": 10, "ismember": 6, "of": 6, "supervisors": 5}
 
@@ -62,21 +88,22 @@ READS = {"get": 8, "children": 7, "descendants": 12, "ancestors": 6, "count": 8,
 class Script:
     """What clients say: the next command, made of what is there according to a model, sometimes of what is not."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, profile):
         self.rng = rng
+        self.profile = profile
         self.cursors = deque(maxlen=20)  # words of reads that have more to show
-        self.focus = []  # ids of which changes are under way
+        self.under_way = []  # words of the changes that others have sent
 
     def pick(self, weights):
         return self.rng.choices(list(weights), list(weights.values()))[0]
 
     def node(self, model):
         """Any node, sometimes one that is not there, and often one where something is happening."""
-        near = [x for x in self.focus if x in model.nodes]
-        if near and self.rng.random() < 0.25:
+        near = [word for words in self.under_way for word in words if word in model.nodes]
+        if near and self.rng.random() < self.profile.near:
             node = self.rng.choice(near)
             return self.rng.choice((node, *model.subtree(node), *model.ancestors(node)))
-        return self.rng.choice(IDS) if self.rng.random() < 0.04 else self.rng.choice(list(model.nodes))
+        return self.rng.choice(self.profile.ids) if self.rng.random() < 0.04 else self.rng.choice(list(model.nodes))
 
     def top(self, model):
         return "-" if self.rng.random() < 0.1 else self.node(model)
@@ -84,10 +111,10 @@ class Script:
     def person(self, model=None):
         """Anybody, or mostly one who is there."""
         there = sorted(model.home) if model and self.rng.random() < 0.9 else []
-        return self.rng.choice(there or PEOPLE)
+        return self.rng.choice(there or self.profile.people)
 
     def name(self):
-        name = self.rng.choice(NAMES)
+        name = self.rng.choice(self.profile.names)
         return self.rng.choice((name, name.upper(), unicodedata.normalize("NFD", name)))
 
     def version(self, model, node):
@@ -98,10 +125,12 @@ class Script:
         return ("IF", version + (self.rng.random() < 0.2))
 
     def change(self, model):
-        kind = self.pick(CHANGES)
-        if kind in ("cascade", "lift", "remove") and len(model.nodes) < self.rng.random() * SIZE:
+        if self.under_way and self.rng.random() < self.profile.again:
+            return self.rng.choice(self.under_way)
+        kind = self.pick(self.profile.changes)
+        if kind in ("cascade", "lift", "remove") and len(model.nodes) < self.rng.random() * self.profile.size:
             kind = "add"
-        elif kind == "add" and len(model.nodes) > SIZE:
+        elif kind == "add" and len(model.nodes) > self.profile.size:
             kind = "move"
         node = self.node(model)
         words = getattr(self, kind)(model, node) + self.options(kind, model, node)
@@ -112,9 +141,9 @@ class Script:
         return self.version(model, node) if kind in takes else ()
 
     def add(self, model, node):
-        new = self.rng.choice(IDS)
+        new = self.rng.choice(self.profile.ids)
         if new in model.nodes and self.rng.random() < 0.8:
-            new = self.rng.choice(IDS)
+            new = self.rng.choice(self.profile.ids)
         words = ("TEAM.ADD", new, "-" if self.rng.random() < 0.05 else node)
         if self.rng.random() < 0.5:
             words += ("NAME", self.name())
@@ -221,14 +250,14 @@ class Client:
 
 
 class Play:
-    """One seed: play() the steps, then finish()."""
+    """One seed of a profile: play() the steps, then finish()."""
 
-    def __init__(self, daemons, stores, seed):
+    def __init__(self, daemons, stores, profile, seed):
         self.daemons = daemons
         self.stores = stores
         self.seed = seed
         self.rng = random.Random(seed)
-        self.script = Script(self.rng)
+        self.script = Script(self.rng, profile)
         self.history = History(Model(max_depth=MAX_DEPTH))
         self.selector = selectors.DefaultSelector()
         self.clients = [Client(daemon, n) for n in range(CLIENTS) for daemon in daemons]
@@ -262,7 +291,7 @@ class Play:
 
     def speak(self, client):
         model = self.history.model
-        self.script.focus = [word for change in self.history.under_way for word in change.words]
+        self.script.under_way = [change.words for change in self.history.under_way]
         if self.rng.random() < 0.05:
             self.look_into_redis(self.script.node(model))
         if self.rng.random() < 0.02:
@@ -416,7 +445,8 @@ class Play:
 
     def story(self, what):
         """What was said of the nodes concerned before it went wrong."""
-        ids = {word for word in str(what).split("\n", 1)[0].replace(":", " ").split() if word in IDS + PEOPLE}
+        known = {*self.script.profile.ids, *self.script.profile.people}
+        ids = known & set(str(what).split("\n", 1)[0].replace(":", " ").split())
         said = [f"  {step} {who}: {words} -> {short(reply)}" for step, who, words, reply in self.log
                 if isinstance(words, str) or ids & set(map(str, words))]
         under_way = [" ".join(map(str, change.words)) for change in self.history.under_way]
@@ -447,11 +477,13 @@ def possible(models, words):
 
 
 @pytest.mark.timeout(60 + STEPS // 10)
-@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_no_client_sees_what_can_not_be(make_muster, stores, seed):
+@pytest.mark.parametrize("name,seed", PLAYS)
+def test_no_client_sees_what_can_not_be(make_muster, stores, name, seed):
     """Adds, renames, moves, lifts, removals, joins, hires and reads by ten clients of two daemons, with kills: every
     answer is one that a plain tree could have given at that time, and in the end Redis holds just that tree."""
-    play = Play([make_muster(config=CONFIG) for _ in range(2)], stores, seed)
+    profile = PROFILES[name]
+    team = {"max_depth": MAX_DEPTH, "inline_max": 8, "chunk": profile.chunk}
+    play = Play([make_muster(config={**CONFIG, "team": team}) for _ in range(2)], stores, profile, seed)
     begun = time.monotonic()
     play.play(STEPS)
     play.finish()
@@ -460,5 +492,5 @@ def test_no_client_sees_what_can_not_be(make_muster, stores, seed):
     for (_, code), n in play.codes.items():
         codes[code] += n
     cancelled = play.codes["TEAM.CANCEL", "OK"]
-    print(f"\nseed {seed}: {play.step} commands, {jobs} jobs, {cancelled} cancelled, {time.monotonic() - begun:.1f} s, "
-          f"{len(play.history.model.nodes)} nodes, {dict(codes)}")
+    print(f"\n{name} {seed}: {play.step} commands, {jobs} jobs, {cancelled} cancelled, "
+          f"{time.monotonic() - begun:.1f} s, {len(play.history.model.nodes)} nodes, {dict(codes)}")

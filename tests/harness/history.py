@@ -58,6 +58,8 @@ class World:
             model, outcome = self.model.after(*change.words), "OK"
         except Refused as refused:
             model, outcome = self.model, refused.codes
+            if "LIFT" in change.words and any(c.words == change.words and self.done[c] == "OK" for c in self.done):
+                outcome |= {"OK"}  # it may have joined the job of the other
         if model is not self.model:
             change.moved |= people_moved(self.model, model)
             if change.words[0] in ("TEAM.MOVE", "TEAM.REMOVE"):

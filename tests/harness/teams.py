@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The tree as the protocol, Redis and MySQL show it, compared with treemodel.Model."""
+import select
+
 import redis
 
 from harness.attendance import as_map, text
+from harness.muster import text_of
+from harness.raw import encode
 from harness.treemodel import Refused
+from harness.wait import wait_until
 
 # Keys of {org} that are not the tree: journals, leases, and the notes of jobs that have ended.
 HELPERS = ("journal", "cursor", "owner", "last", "next_id", "next_job", "gone")
@@ -388,3 +393,51 @@ def same(muster, command, reply="OK"):
     before = everything(muster.stores)
     assert muster.ask(*command.split()) == reply, command
     assert not changed(before, everything(muster.stores)), command
+
+
+# ---- jobs ----
+
+class Asked:
+    """A command that takes its time, on a connection of its own."""
+
+    def __init__(self, muster, *words):
+        self.raw = muster.raw(60)
+        self.raw.send(encode(*words))
+
+    def answer(self):
+        with self.raw:
+            try:
+                return text_of(self.raw.read())
+            except (OSError, EOFError):
+                return "UNAVAILABLE cut off"
+
+    def wait_begun(self, stores):
+        """The job that it has become, as job_of() gives it."""
+        def begun():
+            job = job_of(stores)
+            if not job and select.select([self.raw.socket], [], [], 0)[0]:
+                raise RuntimeError(f"answered without a job: {self.answer()}")
+            return job
+        return wait_until(begun, 10, "a job has begun")
+
+    def wait_progress(self, stores, share):
+        """Until the job has done this share of its work, or has ended; as wait_begun()."""
+        def far():
+            job = job_of(stores)
+            return job is None or int(job["done"]) >= share * int(job["total"])
+        job = self.wait_begun(stores)
+        wait_until(far, 30, f"{share:.0%} of the job is done")
+        return job
+
+
+def job_of(stores):
+    """The job under way as its hash in Redis, with its number; None when there is none."""
+    for number in stores.redis.smembers(stores.key("{org}:jobs")):
+        fields = stores.redis.hgetall(stores.key("{org}:job:" + number))
+        if fields:
+            return {**fields, "job": number}
+    return None
+
+
+def wait_no_job(stores, deadline=40):
+    wait_until(lambda: not stores.redis.exists(stores.key("{org}:jobs")), deadline, "all jobs are done")

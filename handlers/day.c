@@ -19,7 +19,7 @@
 #include "rules/workday.h"
 
 #define CLOSE_WAIT_MS 60000 /* DAY.CLOSE answers after so long even while the close goes on */
-#define INIT_AHEAD    31    /* days */
+#define INIT_AHEAD    1     /* days: who is hired, moved or removed is so in the maps of today and tomorrow */
 
 struct day_op {
 	struct call *call;
@@ -264,7 +264,7 @@ enum verdict day_init_exec(struct call *call)
 	if (day < today)
 		return call_fail(call, "CLOSED the day is over; only today and days to come can be readied");
 	if (day > today + INIT_AHEAD)
-		return call_fail(call, "TIME the day is too far ahead, expected at most %d days", INIT_AHEAD);
+		return call_fail(call, "TIME the day is too far ahead, expected tomorrow at the latest");
 	if (!redis_ready(call->app->redis))
 		return call_fail(call, "%s", redis_sent_error(REDIS_NOT_READY));
 	init_next(op_new(call, day));

@@ -250,6 +250,36 @@ static void take_map_page(struct roll_op *op, const struct redisReply *fields)
 
 static void ask_mysql(struct roll_op *op);
 
+static void on_there(const struct redisReply *reply, void *arg)
+{
+	struct roll_op *op = arg;
+
+	if (redis_reply_error(reply) != NULL) {
+		end(op, redis_reply_error(reply));
+	} else if (redis_int(reply) != 1) {
+		end(op, "BUSY the day was closed while it was read; ask again from the beginning");
+	} else {
+		buf_clear(&op->cursor);
+		page_done(op);
+	}
+}
+
+/* Nothing came, and nothing is to come: was that the end of the map, or has the close taken it meanwhile? */
+static void ask_there(struct roll_op *op)
+{
+	struct redis_args a;
+	struct buf key = BUF_INIT;
+
+	redis_args_init(&a);
+	redis_arg_str(&a, "EXISTS");
+	key_day(&key, bytes_of(op->at), op->day);
+	redis_arg_key(&a, &key);
+	buf_release(&key);
+	enum redis_sent sent = redis_query(op->call->app->redis, &a, on_there, op);
+	if (sent != REDIS_SENT)
+		end(op, redis_sent_error(sent));
+}
+
 static void on_scan(const struct redisReply *reply, void *arg)
 {
 	struct roll_op *op = arg;
@@ -261,13 +291,17 @@ static void on_scan(const struct redisReply *reply, void *arg)
 		return;
 	}
 	bool fresh = op->cursor.len == 0;
-	if (fresh && redis_count(fields) == 0 && op->day < app_today()) {
-		ask_mysql(op);
+	bool last = bytes_eq(next, BYTES_LIT("0"));
+	if (last && redis_count(fields) == 0 && op->day < app_today()) {
+		if (fresh)
+			ask_mysql(op);
+		else
+			ask_there(op);
 		return;
 	}
 	take_map_page(op, fields);
 	buf_clear(&op->cursor);
-	if (!bytes_eq(next, BYTES_LIT("0")))
+	if (!last)
 		buf_add_bytes(&op->cursor, next);
 	ask_names(op);
 }

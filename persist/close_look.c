@@ -71,7 +71,8 @@ static void heal_ledger(struct look *l, const struct redisReply *days)
 	buf_add_str(&sql, " WHERE phase='written' AND (work_date,dept) IN (");
 	for (size_t i = 0; i + 1 < redis_count(days); i += 2) {
 		struct bytes f[2];
-		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 ||
+		int32_t day;
+		if (bytes_split(redis_text(redis_at(days, i)), ':', f, 2) != 2 || !date_parse(f[1], &day) ||
 			!bytes_eq(redis_text(redis_at(days, i + 1)), BYTES_LIT("closed")))
 			continue;
 		buf_add_str(&sql, any ? ",(" : "(");

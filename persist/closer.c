@@ -54,6 +54,7 @@ struct closer {
 	bool stopped;
 	int32_t through;                        /* the last date that is due in this run */
 	int32_t looked_through[PARTITIONS_MAX]; /* nothing is left to close up to this date; 0 = not known */
+	bool held[PARTITIONS_MAX];              /* ours since the look that this run began with */
 	/* Running. */
 	struct close_item *items;
 	size_t count, cap, next;
@@ -138,7 +139,7 @@ static void settle_run(struct closer *c)
 		return;
 	}
 	for (int p = 0; p < keys_partitions(); p++)
-		c->looked_through[p] = lease_holds(c->deps.lease, p) ? c->through : 0;
+		c->looked_through[p] = c->held[p] && lease_holds(c->deps.lease, p) ? c->through : 0;
 	answer_requests(c, false);
 }
 
@@ -384,7 +385,8 @@ static void look(struct closer *c)
 		if (c->looked_through[p] > c->through)
 			c->looked_through[p] = c->through;
 		bool behind = !TAILQ_EMPTY(&c->requests) || c->looked_through[p] < c->through;
-		wanted[p] = behind && lease_holds(c->deps.lease, p);
+		c->held[p] = lease_holds(c->deps.lease, p);
+		wanted[p] = behind && c->held[p];
 		fresh[p] = c->looked_through[p] == 0;
 		any = any || wanted[p];
 	}
@@ -405,8 +407,10 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	answer_requests(c, true);
 	for (int p = 0; p < keys_partitions(); p++) {
-		if (!lease_holds(c->deps.lease, p))
-			c->looked_through[p] = 0;
+		if (lease_holds(c->deps.lease, p))
+			continue;
+		c->looked_through[p] = 0;
+		c->held[p] = false;
 	}
 	if (c->state == CLOSER_IDLE && !c->stopped && clock_mono_us() >= c->not_before_us &&
 		redis_ready(c->deps.redis) && mysql_link_ready(c->deps.sql))
@@ -454,6 +458,15 @@ void closer_request(struct closer *c, int32_t day, struct bytes dept, int64_t ti
 	TAILQ_INSERT_TAIL(&c->requests, r, link);
 }
 
+/* Redis may come back as it was before the end of a close that is ended here: look everywhere afresh. */
+static void on_link(void *arg)
+{
+	struct closer *c = arg;
+
+	memset(c->looked_through, 0, sizeof(c->looked_through));
+	memset(c->held, 0, sizeof(c->held));
+}
+
 static void write_info(struct buf *out, void *arg)
 {
 	const struct closer *c = arg;
@@ -480,6 +493,7 @@ struct closer *closer_new(const struct closer_deps *deps)
 	c->reader = close_reader_new(&c->deps, pump, c);
 	c->timer = event_new(deps->base, -1, EV_PERSIST, on_timer, c);
 	event_add(c->timer, &every);
+	redis_on_change(deps->redis, on_link, c);
 	info_register("Close", write_info, c);
 	return c;
 }

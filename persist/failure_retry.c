@@ -112,6 +112,9 @@ static bool render_day(const struct failed *f, struct buf *texts)
 		"AND dept=",
 		date_format(f->day, date));
 	mysql_add_quoted(&texts[1], buf_bytes(&f->dept));
+	/* Another RETRY or DISCARD may have been faster since the list was read. */
+	buf_addf(
+		&texts[1], " AND EXISTS (SELECT 1 FROM persist_failure WHERE id=%s AND state='open')", f->id);
 	return true;
 }
 
@@ -139,7 +142,7 @@ static void render_retried(const struct failed *f, struct buf *out)
 {
 	buf_add_str(out, "UPDATE persist_failure SET state='retried',attempts=attempts+1,updated=");
 	mysql_add_datetime(out, clock_wall_ms());
-	buf_addf(out, " WHERE id=%s", f->id);
+	buf_addf(out, " WHERE id=%s AND state='open'", f->id);
 }
 
 static void send(struct retry *r)
@@ -204,7 +207,7 @@ void failure_retry_start(struct mysql_link *link, int64_t id,
 	r->arg = arg;
 	buf_add_str(&sql,
 		"SELECT id,kind,work_date,dept,employee,payload,ref FROM persist_failure WHERE state='open' "
-		"AND kind IN ('day','event','task')");
+		"AND kind IN ('day','event','task') AND reason<>'no_roster'");
 	if (id != 0)
 		buf_addf(&sql, " AND id=%lld", (long long)id);
 	buf_add_str(&sql, " ORDER BY id LIMIT 1000");

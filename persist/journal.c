@@ -43,12 +43,14 @@ struct part {
 	char at[ID_TEXT];      /* the last entry done with */
 	char planned[ID_TEXT]; /* end of the window that was planned before a crash; "" = none */
 	char last[ID_TEXT];    /* last entry of the window */
+	int64_t undone_ms;     /* its time, until the cursor is there, also between two tries; 0 = none */
 	struct journal_window window;
 	struct buf text;
 	int entries;           /* how many to ask for, from how full they were */
 	bool rung;             /* somebody says that there is more */
 	bool more;             /* the last window was full */
 	bool moved;            /* the cursor has, since the last trim */
+	bool stale;            /* Redis went while the window was with `process` */
 	int64_t not_before_us; /* after a failure, and between windows under load */
 	int64_t poll_us, trim_us;
 };
@@ -187,6 +189,7 @@ static void on_committed(const struct redisReply *reply, void *arg)
 		return;
 	}
 	memcpy(p->at, p->last, sizeof(p->at));
+	p->undone_ms = 0;
 	p->planned[0] = '\0';
 	p->moved = true;
 	int64_t gap = gap_after(p);
@@ -202,7 +205,7 @@ void journal_done(struct journal *j, struct journal_window *window, bool ok)
 {
 	struct part *p = &j->parts[window->partition];
 
-	if (!ok) {
+	if (!ok || p->stale) {
 		forget(p, RETRY_MS);
 		return;
 	}
@@ -215,6 +218,7 @@ void journal_done(struct journal *j, struct journal_window *window, bool ok)
 
 static void process(struct part *p)
 {
+	p->stale = false;
 	p->journal->windows++;
 	p->journal->records += (uint64_t)p->window.count;
 	enter(p, PART_PROCESSING);
@@ -251,6 +255,11 @@ static size_t measure(
 	return i;
 }
 
+static int64_t id_ms(const char *id)
+{
+	return strtoll(id, NULL, 10);
+}
+
 /* Copies the records out of the reply: first all text into one buffer, then the pointers into it. */
 static void take_window(struct part *p, const struct redisReply *reply)
 {
@@ -281,6 +290,7 @@ static void take_window(struct part *p, const struct redisReply *reply)
 	}
 	p->window.count = (int)n;
 	p->window.last = bytes_of(p->last);
+	p->undone_ms = id_ms(p->last);
 	p->more = entries < redis_count(reply) || (int)redis_count(reply) == p->entries;
 	p->entries = next > (size_t)p->journal->spec.entries ? p->journal->spec.entries
 		     : next < ENTRIES_MIN                    ? ENTRIES_MIN
@@ -297,6 +307,7 @@ static void on_entries(const struct redisReply *reply, void *arg)
 	}
 	if (redis_count(reply) == 0) {
 		p->more = false;
+		p->undone_ms = 0;
 		p->planned[0] = '\0';
 		p->poll_us = clock_mono_us() + p->journal->spec.poll_ms * 1000;
 		enter(p, PART_IDLE);
@@ -403,11 +414,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	scan(arg);
 }
 
-static int64_t id_ms(const char *id)
-{
-	return strtoll(id, NULL, 10);
-}
-
 int64_t journal_lag_ms(const struct journal *j)
 {
 	struct timespec now;
@@ -417,9 +423,9 @@ int64_t journal_lag_ms(const struct journal *j)
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (int i = 0; i <= keys_org(); i++) {
 		const struct part *p = &j->parts[i];
-		if (p->window.count == 0)
+		if (p->undone_ms == 0 || !lease_holds(j->lease, i))
 			continue;
-		int64_t lag = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - id_ms(p->last);
+		int64_t lag = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - p->undone_ms;
 		oldest = lag > oldest ? lag : oldest;
 	}
 	return oldest;
@@ -459,7 +465,8 @@ static void write_info(struct buf *out, void *arg)
 }
 
 /* Redis may come back as it was a second ago, by another clock: what it writes then can be earlier than what
- * has been read here. What is under way ends with its own answer. */
+ * has been read here. What Redis is asked ends with its own answer; a window that others work on is done
+ * again from the cursor. */
 static void on_link(void *arg)
 {
 	struct journal *j = arg;
@@ -467,6 +474,7 @@ static void on_link(void *arg)
 	for (int i = 0; i <= PARTITIONS_MAX; i++) {
 		if (j->parts[i].state == PART_IDLE)
 			forget(&j->parts[i], 0);
+		j->parts[i].stale = true;
 	}
 }
 

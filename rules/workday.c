@@ -59,6 +59,24 @@ void workday_set_shift(int64_t start, int64_t end, int64_t window)
 	forget();
 }
 
+/* Where clocks are put back, a local time comes twice, and mktime() takes the one that is nearer to what it
+ * was asked before: the first of the two, always. */
+static time_t earlier(time_t t)
+{
+	static const int steps[] = {1800, 3600};
+	struct tm now, before;
+
+	localtime_r(&t, &now);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		time_t other = t - steps[i];
+		localtime_r(&other, &before);
+		if (before.tm_hour == now.tm_hour && before.tm_min == now.tm_min &&
+			before.tm_mday == now.tm_mday)
+			return other;
+	}
+	return t;
+}
+
 static int64_t local_instant(int32_t day, int64_t time_of_day_ms)
 {
 	struct tm tm = {0};
@@ -72,7 +90,7 @@ static int64_t local_instant(int32_t day, int64_t time_of_day_ms)
 	tm.tm_min = (int)(time_of_day_ms / 60000 % 60);
 	tm.tm_sec = (int)(time_of_day_ms / 1000 % 60);
 	tm.tm_isdst = -1;
-	return (int64_t)mktime(&tm) * 1000 + time_of_day_ms % 1000;
+	return (int64_t)earlier(mktime(&tm)) * 1000 + time_of_day_ms % 1000;
 }
 
 int64_t workday_begin(int32_t day)

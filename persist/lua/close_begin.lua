@@ -7,6 +7,8 @@
 --   {'i', n} when the roster is not whole yet: nothing was done, ready it first; {'w', 0} when the map is of another
 --   type: it is kept under its name and ':damaged', and the day is closed without it
 local state = redis.call('HGET', KEYS[3], ARGV[1])
+local aside = redis.call('TYPE', KEYS[2]).ok
+if aside ~= 'hash' and aside ~= 'none' then redis.call('RENAME', KEYS[2], KEYS[2] .. ':damaged') end
 if redis.call('EXISTS', KEYS[2]) == 0 then
   if state == 'closed' then return {'c', 0} end
   local kind = redis.call('TYPE', KEYS[1]).ok

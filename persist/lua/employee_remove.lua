@@ -9,6 +9,11 @@ local now = redis.call('GET', KEYS[1])
 if not now then return 'U' end
 if now ~= ARGV[2] then return 'R' .. now end
 local teams = redis.call('SMEMBERS', KEYS[6])
+-- Whatever could be of another type is asked before the first write.
+redis.call('HLEN', KEYS[2])
+local expected = {}
+for i = 3, 4 do expected[i] = redis.call('HGET', KEYS[i], ARGV[1]) == '' end
+for _, team in ipairs(teams) do redis.call('SCARD', ARGV[4] .. 'members:' .. team) end
 redis.call('XADD', KEYS[5], '*', 'e', ARGV[3])
 if #teams > 0 then
   local left, now_ms = {}, string.match(ARGV[3], '%d+$')
@@ -21,7 +26,7 @@ end
 redis.call('DEL', KEYS[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
 for i = 3, 4 do
-  if redis.call('HGET', KEYS[i], ARGV[1]) == '' then redis.call('HDEL', KEYS[i], ARGV[1]) end
+  if expected[i] then redis.call('HDEL', KEYS[i], ARGV[1]) end
 end
 for _, team in ipairs(teams) do redis.call('SREM', ARGV[4] .. 'members:' .. team, ARGV[1]) end
 redis.call('DEL', KEYS[6])

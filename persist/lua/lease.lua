@@ -13,6 +13,8 @@ local function earlier(name)
   return ARGV[4] ~= '' and name ~= me and string.sub(name, 1, #ARGV[4]) == ARGV[4]
 end
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - lease)
+-- The clock was put back: who is alive says so again within a third of a lease.
+redis.call('ZREMRANGEBYSCORE', KEYS[1], now + lease, '+inf')
 if ARGV[4] ~= '' then
   for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
     if earlier(name) then redis.call('ZREM', KEYS[1], name) end

@@ -280,7 +280,7 @@ def test_day_init(morning, stores):
     refused. What it makes is the roster, without anyone's punches lost."""
     found(morning, {"lab": ["ada", "bo"]})
     punch(morning, "ada", "IN", "08:55")
-    ahead = day_after(DAY, 10)
+    ahead = NEXT
     for _ in range(2):
         state = as_map(morning.ask("DAY.INIT", ahead))
         assert (state["state"], state["departments"], state["expected"]) == ("open", 1, 2)
@@ -288,7 +288,7 @@ def test_day_init(morning, stores):
     as_map(morning.ask("DAY.INIT", DAY))
     assert morning.map("STATUS", "ada")["punches"] == 1
     assert morning.ask("DAY.INIT", day_after(DAY, -1)).startswith("CLOSED ")
-    assert morning.ask("DAY.INIT", day_after(DAY, 32)).startswith("TIME ")
+    assert morning.ask("DAY.INIT", day_after(DAY, 2)).startswith("TIME ")
     for word in ("2031-04-31", "today", "", "2031-3-3", "20310303"):
         for command in ("DAY.INIT", "DAY.CLOSE", "DAY.STATE"):
             reply = morning.ask(command, word)

@@ -4,6 +4,7 @@ import pytest
 
 from harness.attendance import (DAY, Notices, as_map, at, books, close_day, day_after, day_rows, failures, found, ms,
                                 pipelined, punch, statuses, texts, wait_books, wait_closed, wait_quiet)
+from harness.raw import encode
 from harness.wait import wait_until
 
 NEXT = day_after(DAY)
@@ -203,6 +204,50 @@ def test_failures_are_listed_retried_and_discarded(morning, stores):
         assert morning.ask("FAILURE.DISCARD", word).startswith("ERR ")
 
 
+def test_retry_makes_nobody_absent_who_could_not_be_judged(morning, stores):
+    """RETRY leaves a failure no_roster alone, by its id and with ALL: that he was expected is not known now either."""
+    found(morning, {"lab": ["ada", "bo"]})
+    punch(morning, "ada", "IN", "08:50")
+    stores.redis.hdel(map_key(stores, "lab"), "#")
+    close_day(morning)
+    wait_books(stores)
+    rows = failures(morning)
+    assert [(row["employee"], row["reason"]) for row in rows] == [("bo", "no_roster")]
+    assert morning.ask("FAILURE.RETRY", "ALL") == 0 == morning.ask("FAILURE.RETRY", rows[0]["id"])
+    assert statuses(stores) == {"ada": "missing_out"} and failures(morning) == rows
+    assert morning.ask("FAILURE.DISCARD", rows[0]["id"]) == 1
+
+
+def test_two_retries_at_once_count_once(morning, stores):
+    """Two RETRYs of one failure that both find it open write one row and move the books by one."""
+    found(morning, {"lab": ["ada", "bo"]})
+    stores.redis.hset(map_key(stores, "lab"), mapping={"ada": "garbage", "bo": "garbage"})
+    close_day(morning)
+    wait_books(stores)
+    ids = {row["employee"]: row["id"] for row in failures(morning)}
+    stores.sql("UPDATE persist_failure SET payload = %s WHERE employee = 'ada'", (f"I{ms(at('08:55'))}",))
+    with morning.raw() as one, morning.raw() as two:
+        morning.pause()  # so that both are there when it looks
+        for raw in (one, two):
+            raw.send(encode("FAILURE.RETRY", ids["ada"]))
+        morning.resume()
+        assert 1 in (one.read(), two.read())
+    assert books(stores) == {"expected": 2, "written": 1, "failed": 1, "absent": 0}
+    assert statuses(stores) == {"ada": "missing_out"} and [row["employee"] for row in failures(morning)] == ["bo"]
+
+
+def test_a_key_of_another_type_where_a_map_is_closed(morning, stores):
+    """What stands where the close puts a map is set aside as …:damaged: that department is closed and so are those
+    that come after it."""
+    found(morning, {"a": ["ada"], "b": ["bo"], "c": ["cy"]})
+    closing = [map_key(stores, dept).replace(":day:", ":closing:") for dept in "ab"]
+    for key in closing:
+        stores.redis.set(key, "x")
+    close_day(morning, deadline=10)
+    assert statuses(stores) == {"ada": "absent", "bo": "absent", "cy": "absent"} and failures(morning) == []
+    assert [stores.redis.get(key + ":damaged") for key in closing] == ["x", "x"]
+
+
 def test_one_employee_in_two_maps_has_one_row(morning, stores):
     """Two fields for one employee in a batch, of two departments: both are counted into his one row."""
     found(morning, {"a": ["ada"], "b": ["bo"]})
@@ -271,6 +316,33 @@ def test_a_late_punch_of_someone_who_was_not_expected(morning, stores):
     wait_quiet(morning)
     assert [r["revision"] for r in stores.sql("SELECT * FROM attendance_revision WHERE employee = 'new'")] in ([], [1])
     assert statuses(stores) == {"ada": "absent", "new": "missing_out"}
+
+
+# ---- reading a day that is over ----
+
+def test_a_roll_that_the_close_came_between(morning, stores):
+    """A page that is asked for after the close, by a cursor of the time before, is BUSY and no silent end; asked again
+    from the beginning the day is there whole."""
+    people = found(morning, {"lab": 1000})
+    morning.set_clock(at("+04:01"))
+    cursor, items = morning.ask("ROLL", "lab", "DAY", DAY, "COUNT", 100)
+    assert cursor and items
+    close_day(morning)
+    reply = morning.ask("ROLL", "lab", "DAY", DAY, "COUNT", 100, "CURSOR", cursor)
+    assert isinstance(reply, str) and reply.startswith("BUSY "), reply
+    rows = morning.roll("lab", "DAY", DAY, "COUNT", 500)
+    assert sorted(row["id"] for row in rows) == sorted(people) and {row["state"] for row in rows} == {"absent"}
+
+
+def test_a_map_whose_first_page_is_empty(morning, stores):
+    """Redis may give an empty page of a map that has people: the others follow, and none is left out."""
+    found(morning, {"lab": 1000})
+    key = map_key(stores, "lab")
+    while fields := stores.redis.hscan(key, 0, count=1)[1]:
+        stores.redis.hdel(key, *fields)
+    morning.set_clock(at("+04:01"))
+    rows = morning.roll("lab", "DAY", DAY, "COUNT", 1)
+    assert sorted(row["id"] for row in rows) == sorted(field for field in stores.redis.hkeys(key) if field != "#")
 
 
 # ---- DAY.INIT ----

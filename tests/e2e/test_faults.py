@@ -12,11 +12,12 @@ from datetime import datetime, timedelta, timezone
 import pymysql
 import pytest
 
-from harness.attendance import (DAY, Notices, as_map, at, day_rows, failures, found, is_quiet, ms, pipelined, punch,
-                                statuses, wait_books, wait_closed, wait_quiet)
+from harness.attendance import (DAY, Notices, as_map, at, day_rows, dump, failures, found, is_quiet, locked, ms,
+                                pipelined, punch, statuses, wait_books, wait_closed, wait_quiet)
 from harness.load import Load
 from harness.proxy import Proxy
 from harness.raw import ErrorReply, encode
+from harness.tasks import bytes_client, dumps
 from harness.wait import wait_until
 
 
@@ -310,6 +311,82 @@ def test_redis_restarted_under_load(make_muster, stores, intact):
     check_all_there(stores, muster, events)
 
 
+def put_back(muster, stores, before):
+    """Redis is again as it was at `before`, as after a failover to a replica that was behind, and every line to it is
+    cut: nothing of the daemon comes between."""
+    client = bytes_client(stores)
+    muster.pause()
+    for name in set(stores.keys()) - set(before):
+        client.delete(stores.key(name))
+    for name, (value, expires) in before.items():
+        client.restore(stores.key(name), max(0, expires), value, replace=True)
+    for kind in ("normal", "pubsub"):
+        client.client_kill_filter(_type=kind, skipme=True)
+    muster.resume()
+    muster.wait_ready()
+
+
+def test_redis_back_as_it_was_before_a_close(held_day, stores):
+    """A close that Redis no longer knows of is done again unasked, and changes no row."""
+    found(held_day, {"lab": ["ada", "bo"]})
+    punch(held_day, "bo", "IN", "08:50")
+    wait_quiet(held_day)
+    before = dumps(stores, stores.keys())
+    held_day.set_clock(at("+04:05"))
+    wait_closed(held_day)
+    wait_books(stores)
+    rows = day_rows(stores)
+    put_back(held_day, stores, before)
+    wait_closed(held_day, deadline=10)
+    assert day_rows(stores) == rows
+
+
+def test_redis_back_as_it_was_while_an_entry_is_written(held_day, stores):
+    """An entry that Redis loses while MySQL has it does not move the cursor: what is written next, by a clock that is
+    behind, has a smaller id and is read all the same."""
+    found(held_day, {"lab": ["ada", "bo", "cy"]})
+    punch(held_day, "ada", "IN", "08:50")
+    wait_quiet(held_day)
+    before = dumps(stores, [key for key in stores.keys() if not key.endswith(":owner")])
+    for key in stores.redis.scan_iter(stores.prefix + "*:journal"):
+        ahead = int(stores.redis.time()[0]) * 1000 + 3600_000
+        stores.redis.execute_command("XSETID", key, f"{ahead}-0")
+
+    def blocked():
+        rows = stores.execute_as_root("SELECT state, info FROM information_schema.processlist "
+                                      f"WHERE db = '{stores.database}'")
+        return any("attendance_event" in (info or "") and "lock" in state.lower() for state, info in rows)
+    with locked(stores, "attendance_event"):
+        punch(held_day, "bo", "IN", "08:51")
+        wait_until(blocked, 10, "the entry is with MySQL")
+        put_back(held_day, stores, before)
+    punch(held_day, "cy", "IN", "08:52")
+
+    def written():
+        return {row["employee"].decode() for row in stores.sql("SELECT employee FROM attendance_event")}
+    wait_until(lambda: "cy" in written(), 8, "the next entry is written")
+    wait_quiet(held_day)
+    assert written() == {"ada", "bo", "cy"}
+
+
+def ledger_lag_ms(muster):
+    """lag_ms of the reader that writes to MySQL."""
+    text = muster.ask("INFO")
+    return int(text[text.index("cursor:ledger"):].split("lag_ms:", 1)[1].split()[0])
+
+
+def test_the_lag_of_the_ledger_grows_while_mariadb_is_away(held_day, intact):
+    """lag_ms is the alarm for it, so it counts between the tries too."""
+    found(held_day, {"lab": ["ada"]})
+    wait_quiet(held_day)
+    intact.kill("mariadb")
+    punch(held_day, "ada", "IN", "08:50")
+    wait_until(lambda: ledger_lag_ms(held_day) > 1500, 8, "it grows")
+    intact.start(["mariadb"])
+    wait_quiet(held_day)
+    wait_until(lambda: ledger_lag_ms(held_day) == 0, 8, "it is over")
+
+
 def test_redis_that_hangs(make_muster, stores, intact):
     """A Redis that takes connections and says nothing: UNAVAILABLE when its time is over, at once after that, and
     back by itself."""
@@ -411,6 +488,24 @@ def test_keys_of_another_type(held_day, stores):
     assert [(row["dept"], row["reason"]) for row in failures(held_day, "DAY", DAY)] == [("bad", "bad_map")]
     assert stores.redis.get(bad + ":damaged") == "x"
     assert held_day.map("STATUS", "ada")["state"] == "not_yet"
+
+
+def test_a_removal_that_a_spoilt_key_stops_has_done_nothing(held_day, stores):
+    """With a day map of another type EMPLOYEE.REMOVE is refused before its first write: the employee and his teams
+    are as they were, and once the key is gone he can be removed."""
+    found(held_day, {"lab": ["ada"], "crew": []})
+    assert held_day.ask("TEAM.JOIN", "crew", "ada") == "OK"
+    bad = [stores.key(key) for key in stores.keys() if key.endswith(f":day:lab:{DAY}")][0]
+    stores.redis.delete(bad)
+    stores.redis.set(bad, "x")
+    before = dump(stores)
+    for _ in range(2):
+        assert held_day.ask("EMPLOYEE.REMOVE", "ada").startswith("ERR ")
+    assert dump(stores) == before
+    stores.redis.delete(bad)
+    assert held_day.ask("EMPLOYEE.REMOVE", "ada") == "OK"
+    assert held_day.ask("EMPLOYEE.GET", "ada").startswith("UNKNOWN ")
+    assert not [key for key in stores.keys("*members:crew")]
 
 
 def test_signals_that_end_nothing(held_day):

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What becomes of tasks in MySQL, and what is told of their ends: all of it, whatever breaks, and nothing twice."""
-import contextlib
 import subprocess
 from collections import Counter
 from datetime import datetime, timezone
 
-import pymysql
 import pytest
 
-from harness.attendance import as_map, failures, ms_of, pipelined, text, wait_quiet
+from harness.attendance import as_map, failures, locked, ms_of, pipelined, text, wait_quiet
 from harness.muster import Muster
 from harness.proxy import Proxy
 from harness.tasks import (TaskNotices, await_task, beat, bytes_client, claim, claim_one, done, dumps, fail, get,
@@ -316,17 +314,6 @@ def test_redis_comes_back_earlier(muster, stores):
     later, = run(muster, "mail", 1)
     assert float(client.xinfo_stream(journal)["last-generated-id"].split(b"-")[0]) < redis_ms(stores) + 60_000
     wait_status(stores, later, "success")
-
-
-@contextlib.contextmanager
-def locked(stores, *tables):
-    """Nobody else writes to these tables meanwhile."""
-    state = stores.stack.state
-    connection = pymysql.connect(host="127.0.0.1", port=stores.stack["mariadb"].port(), user=state["mysql_user"],
-                                 password=state["mysql_password"], database=stores.database)
-    with contextlib.closing(connection), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLES " + ", ".join(f"{table} READ" for table in tables))
-        yield
 
 
 @pytest.mark.timeout(180)

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from harness.attendance import (DAY, Notices, as_map, at, found, ms, pipelined, punch, statuses, wait_books,
-                                wait_closed, wait_quiet)
+from harness.attendance import (DAY, Notices, as_map, at, found, locked, ms, pipelined, punch, statuses,
+                                wait_books, wait_closed, wait_quiet)
 from harness.load import Load
 from harness.wait import wait_until
 
@@ -151,3 +151,32 @@ def test_a_daemon_that_was_stopped_gives_up_what_it_lost(pair, stores):
     wait_quiet(two)
     assert {event["employee"] for event in notices.events()} == set(people)
     assert len({event["id"] for event in notices.events()}) == len(people)
+
+
+def test_what_is_taken_over_during_a_close_is_closed_too(make_muster, stores):
+    """Partitions that a daemon gets while it closes its own have not been looked through: it closes them next, with
+    no command and no restart."""
+    one, two = [make_muster(held_clock=True, config={"redis": {"lease": "1s"}}) for _ in range(2)]
+    for daemon in (one, two):
+        daemon.set_clock(at("12:00"))
+    wait_shared(one, two)
+    people = found(one, {f"d{n}": 5 for n in range(24)})
+    with locked(stores, "attendance_day"):
+        one.set_clock(at("+04:05"))
+        wait_until(lambda: one.info()["close_running"] == "1", 10, "it closes")
+        two.kill9()
+        wait_until(lambda: held(one) == PARTITIONS + 1, 10, "it holds all")
+        assert one.info()["close_running"] == "1"
+    wait_closed(one, deadline=10)
+    assert statuses(stores) == dict.fromkeys(people, "absent")
+
+
+def test_a_dead_daemon_of_a_later_clock_has_no_share(make_muster, stores):
+    """After Redis's clock was put back, a daemon that is gone but stands in the list as of an hour ahead is dropped
+    from it, and its share is held."""
+    muster = make_muster(held_clock=True, config=SHORT)
+    wait_shared(muster)
+    now = int(stores.redis.time()[0]) * 1000
+    stores.redis.zadd(stores.key("daemons"), {"gone:7411/1.0": now + 3600_000})
+    wait_until(lambda: stores.redis.zscore(stores.key("daemons"), "gone:7411/1.0") is None, 8, "it is dropped")
+    wait_shared(muster)

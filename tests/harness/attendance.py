@@ -7,6 +7,7 @@ import json
 from datetime import date, datetime, timedelta, timezone
 
 import pika
+import pymysql
 
 from harness.muster import text_of
 from harness.raw import encode
@@ -122,6 +123,17 @@ def books(stores, day=DAY):
 def wait_books(stores, day=DAY, deadline=30):
     """The end of a day is recorded just after it is closed."""
     return wait_until(lambda: books(stores, day), deadline, f"day_close of {day} is finished")
+
+
+@contextlib.contextmanager
+def locked(stores, *tables):
+    """Nobody else writes to these tables meanwhile."""
+    state = stores.stack.state
+    connection = pymysql.connect(host="127.0.0.1", port=stores.stack["mariadb"].port(), user=state["mysql_user"],
+                                 password=state["mysql_password"], database=stores.database)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES " + ", ".join(f"{table} READ" for table in tables))
+        yield
 
 
 def failures(muster, *words):

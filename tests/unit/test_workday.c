@@ -79,6 +79,35 @@ static void test_midnight_skipped(void **state)
 	assert_string_equal(day_of("2024-10-06T12:00:00-03:00"), "2024-10-06");
 }
 
+/* A local time that comes twice, when clocks are put back, is its first instant, whatever was asked. */
+static void test_comes_twice(void **state)
+{
+	static const struct {
+		const char *zone, *day, *first;
+		int64_t start;
+	} twice[] = {
+		{"Europe/Berlin", "2026-10-25", "2026-10-25T02:30:00+02:00", 5 * HOUR / 2},
+		{"America/Havana", "2026-11-01", "2026-11-01T00:30:00-04:00", HOUR / 2},
+		{"America/Havana", "2026-11-01", "2026-11-01T00:00:00-04:00", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++) {
+		assert_true(workday_set_zone(twice[i].zone));
+		workday_set_start(twice[i].start);
+		int32_t d = day(twice[i].day);
+		int64_t first = at(twice[i].first);
+		workday_begin(day("2026-07-01"));
+		assert_int_equal(workday_begin(d), first);
+		workday_begin(day("2026-01-01"));
+		assert_int_equal(workday_begin(d), first);
+		assert_int_equal(workday_end(d - 1), first);
+		assert_int_equal(workday_of(first - 1), d - 1);
+		assert_int_equal(workday_of(first), d);
+		assert_int_equal(workday_of(first + HOUR), d);
+	}
+}
+
 static void test_shift(void **state)
 {
 	(void)state;
@@ -105,6 +134,7 @@ int main(void)
 		cmocka_unit_test_setup(test_boundary, setup),
 		cmocka_unit_test_setup(test_daylight_saving, setup),
 		cmocka_unit_test_setup(test_midnight_skipped, setup),
+		cmocka_unit_test_setup(test_comes_twice, setup),
 		cmocka_unit_test_setup(test_shift, setup),
 		cmocka_unit_test_setup(test_unknown_zone, setup),
 	};

@@ -56,6 +56,6 @@ end
 call('HSET', job, 'op', lift and 'lift' or 'remove', 'id', id, 'parent', lift and parent or '0', 'phase',
   lift and 'prepare' or 'finish', 'stage', lift and 'names' or 'mark', 'old', table.concat(chain, ':'), 'path', path,
   'group', 1, 'cursor', '0', 'done', 0, 'total', lift and kids + 1 or (node.sub + 1) * (#chain + 2), 'started', now,
-    'if', version)
+  'if', version)
 call('SADD', base .. 'jobs', n)
 return 'J' .. n

@@ -657,6 +657,19 @@ def test_nothing_is_found_while_changes_go_on(make_muster, stores, seed):
     assert_exact(stores)
 
 
+def test_who_is_missing_in_a_set_as_it_is_removed_is_left_behind(muster, stores):
+    """CASCADE finds what is below by the set: an orphan is told to be one, and the repair of the truth takes it in."""
+    for words in ("x -", "y x", "z y"):
+        assert muster.ask("TEAM.ADD", *words.split()) == "OK"
+    stores.redis.srem(stores.key("{org}:children:x"), "z")
+    assert muster.ask("TEAM.REMOVE", "x", "CASCADE") == "OK"
+    assert muster.ask("TEAM.RENAME", "z", "Z").startswith("CORRUPT ")
+    assert named(check(muster)) == {("ORPHAN", "z")} == named(check(muster, "REPAIR"))
+    check(muster, "REPAIR", "TRUTH")
+    assert_clean(muster)
+    assert muster.ask("TEAM.PATH", "z") == "lost-found:z"
+
+
 @pytest.mark.timeout(300)
 def test_faults_are_healed_while_changes_go_on(make_muster, stores):
     """What is derived, in places that jobs are busy with too."""
